@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import duckdb
 
@@ -59,6 +59,37 @@ class SequenceLimit:
 
 
 @dataclass(frozen=True)
+class Privacy:
+    """What the answers about a table may cost together, see `sdc_protect(.., method := 'dp')`.
+
+    Attributes:
+        epsilon: of all answers together; 0: the policy is of another method.
+        delta: of all answers together; 0: the noise is Laplace, and costs are epsilons.
+        per_question: the epsilon that one question would cost alone.
+        neighbours: 'replace' or 'add_remove'.
+        domains: the values of dimensions that may be grouped by, as texts, and the type that they are of.
+        declared: another text each time it is declared: what was answered before is not answered again for nothing.
+    """
+
+    epsilon: float = 0
+    delta: float = 0
+    per_question: float = 0
+    neighbours: str = "replace"
+    domains: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    declared: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is counted."""
+        return self.epsilon > 0
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.delta > 0
+
+
+@dataclass(frozen=True)
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
@@ -97,6 +128,7 @@ class Policy:
     owned: tuple[tuple[str, str], ...] = ()
     kinds: tuple[Kind, ...] = ()
     sequence: SequenceLimit = SequenceLimit()
+    privacy: Privacy = Privacy()
 
     @property
     def others(self) -> tuple[Kind, ...]:
@@ -148,7 +180,9 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             noise_secret in rows
     ]  # fmt: skip
     every = [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
-    return [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
+    every = [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
+    private = _stored_privacy(con)
+    return [_of_privacy(policy, private.get((policy.name, policy.role))) for policy in every]
 
 
 def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
@@ -170,7 +204,14 @@ def _of_sequence(policy: Policy, stored: tuple[str, SequenceLimit] | None) -> Po
     return replace(policy, record_key=key, sequence=limit)
 
 
-_METHODS = ("cell_key", "suppression", "threshold", "rounding")
+def _of_privacy(policy: Policy, stored: Privacy | None) -> Policy:
+    """A policy with what its answers may cost; without it that of a private table is not whole."""
+    if policy.method != "dp":
+        return policy
+    return replace(policy, privacy=stored or Privacy(), is_whole=policy.is_whole and stored is not None)
+
+
+_METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
 
 
 def _stored_limits(
@@ -221,6 +262,18 @@ def _stored_sequences(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], t
         )
         for stored in (json.loads(text) for (text,) in rows)
     }
+
+
+def _stored_privacy(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Privacy]:
+    """By name and role of the policy, what its answers may cost: an older sdcduck does not know the method."""
+    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'privacy ')").fetchall()
+    return {
+        (stored["name"], stored["role"]): Privacy(
+            float(stored["epsilon"]), float(stored["delta"]), float(stored["per_question"]), stored["neighbours"],
+            tuple((name, kind, tuple(values)) for name, kind, values in stored["domains"]), stored["declared"],
+        )
+        for stored in (json.loads(text) for (text,) in rows)
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -308,6 +361,9 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
                 | {"secrets": list(limit.secrets)}
             )
             set_setting(con, _sequence_of(policy.name, policy.role), stored)
+        if policy.privacy.holds:
+            limit = {"name": policy.name, "role": policy.role, **asdict(policy.privacy)}
+            set_setting(con, _privacy_of(policy.name, policy.role), json.dumps(limit))
         made_up = first_row(con, preview_digest(policy)) if policy.preview is not None else None
         if made_up is not None:
             set_setting(con, _preview_of(policy.name, policy.role), made_up[0])
@@ -368,6 +424,10 @@ def _sequence_of(name: str, role: str) -> str:
     return f"sequence {json.dumps([folded(name), folded(role)])}"
 
 
+def _privacy_of(name: str, role: str) -> str:
+    return f"privacy {json.dumps([folded(name), folded(role)])}"
+
+
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
     """What `preview_digest` said of a preview when it was declared; None: nobody asked then."""
     return setting(con, _preview_of(policy.name, policy.role))
@@ -407,7 +467,8 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
-    kept = [of(name, role) for of in (_columns_of, _definition_of, _preview_of, _limits_of, _kinds_of, _sequence_of)]
+    noted = (_columns_of, _definition_of, _preview_of, _limits_of, _kinds_of, _sequence_of, _privacy_of)
+    kept = [of(name, role) for of in noted]
     con.execute("DELETE FROM sdc.settings WHERE name IN (SELECT unnest(?))", [kept])
 
 

@@ -26,6 +26,7 @@ from sdcduck.guard.passes.pivot_values import written_out
 from sdcduck.guard.planned import Planned, Plans, call_of
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.releases import Releases
 from sdcduck.guard.rewriter import Rewriter
 from sdcduck.guard.rewritings import Rewritings
 from sdcduck.guard.rewritten import Origin, Rewritten
@@ -133,6 +134,7 @@ class Guard:
         self._sequences = Sequences(
             self._limited, file, lambda policy: laws.of(policy, "count"), self._schema.is_settled
         )
+        self._releases = Releases(self._limited, file)
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -167,8 +169,7 @@ class Guard:
             rewritten = self._rewrite(planned.question, version, user)
             self.plans.check(planned, query, rewritten)
             worth = self._laws.worth(rewritten)
-            self.charge(rewritten, parameters, query, user)
-            answer = self._run(rewritten, parameters)
+            answer = self._run(self.charge(rewritten, parameters, query, user), parameters)
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
             planned.refused(refused.code)
@@ -264,13 +265,17 @@ class Guard:
         version = self._schema.version()
         return self._rewrite(query, version, user, first), version
 
-    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
-        """Write down what the answer to a question tells, where a policy limits that; before it is made.
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
+        """Write down what the answer to a question tells or costs, where a policy limits that; before it is made.
+
+        Returns:
+            What runs: with the noise that was drawn for it, where that is not done in SQL.
 
         Raises:
-            Refused: too much would be known.
+            Refused: too much would be known, or the budget is spent.
         """
         self._sequences.charge(rewritten, parameters, query, user)
+        return self._releases.drawn(rewritten, parameters, query, user)
 
     def stream(
         self,

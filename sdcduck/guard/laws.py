@@ -121,7 +121,7 @@ def explanation(rewritten: Rewritten, worth: Sequence[Worth]) -> Rewritten:
     rows = list(zip(*(column.to_pylist() for column in table_of_worth(worth).columns), strict=True))
     return replace(
         rewritten, sql=_values(rows, _OF_WORTH), unique=(), notice="", columns=tuple(map(Origin, _OF_WORTH)),
-        grouped=False, constant=False, rows=None, preview=None,
+        grouped=False, constant=False, rows=None, preview=None, releases=(),
     )  # fmt: skip
 
 

@@ -59,8 +59,8 @@ class Asked(Protocol):
     def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
         """What the columns of its answer are worth."""
 
-    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> None:
-        """Write down what its answer tells, or refuse it."""
+    def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
+        """Write down what its answer tells, or refuse it; what runs."""
 
 
 class Question:
@@ -116,12 +116,12 @@ class Question:
             self._first = None
             if self._stopped:
                 raise Refused("SDC091")
-            self._guard.charge(self._rewritten, parameters, self._query, self._user)
+            charged = self._guard.charge(self._rewritten, parameters, self._query, self._user)
             constant = None if parameters else self._guard.constants.get(self._rewritten.sql)
             if constant is not None:
                 columns = self._repeat(constant)
             else:
-                columns = self._begin(self._rewritten, parameters)
+                columns = self._begin(charged, parameters)
                 held = 0
                 while self._rows < _HELD and held < _HELD_BYTES and (batch := self._next()) is not None:
                     self._held.append(batch)

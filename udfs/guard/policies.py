@@ -20,12 +20,13 @@ from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned
+from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, read_privacy
 from sdcduck.udfs.guard.sequence import check_sequence, read_sequence
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
 
-METHODS = ("cell_key", "suppression", "threshold", "rounding")
+METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
 _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
             "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
 
@@ -36,7 +37,8 @@ def plan_protect(
     min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
     preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
     units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
-    on_breach: str | None, here: Sequence[str],
+    on_breach: str | None, epsilon: float | None, delta: float | None, per_question: float | None, domains: str | None,
+    neighbours: str | None, contributions: int | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -78,6 +80,12 @@ def plan_protect(
         () if published is None else published.complete, rows, shows, bounds=ends, bands=borders, owned=of_units,
         kinds=kinds if len(kinds) > 1 else (),
     )  # fmt: skip
+    privacy = read_privacy(
+        method, epsilon, delta, per_question, domains, neighbours, contributions, table, policy.dimensions
+    )
+    policy = replace(policy, privacy=privacy)
+    check_privacy(cursor, table, policy)
+    check_beside_private(cursor, policy)
     limit = read_sequence(sequence, least_error, secrets, on_breach, policy)
     if limit.holds:
         check_sequence(cursor, table, policy, limit)
