@@ -337,13 +337,12 @@ class Guard:
         try:
             rewritten = self._rewrite(explained(query) or query, version, user or "", first)
             worth = self._laws.worth(rewritten)
+            notes = (*rewritten.notes, *self._releases.notes(rewritten))
         except Refused as refused:
             if user is not None:
                 self.audit.write(query, user, start, refused.code, 0, None, version)
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
-        return Explanation(
-            True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns, worth
-        )
+        return Explanation(True, rewritten.sql, notes, 1000 * (time.perf_counter() - start), rewritten.columns, worth)
 
     def _values(
         self, query: str, user: str, seconds: float | None, first: Callable[[Question], None] | None
@@ -417,6 +416,18 @@ class Guard:
         return self._sequences.told(user, every)
 
     @in_memory()
+    def _budgets(self, version: str) -> list[tuple[str, float, float, float, int, float, int]]:
+        """Of each table with a budget, what questions may cost and have cost (`Known.budgets`)."""
+        with self._alone:
+            every = [policy for policy in self._schema.policies(version).values() if policy.privacy.holds]
+        found = []
+        for policy in every:
+            standing, privacy = self._releases.standing(policy), policy.privacy
+            limits = (policy.name, privacy.epsilon, privacy.delta, privacy.per_question)
+            found.append((*limits, standing.questions, standing.spent, standing.left))
+        return found
+
+    @in_memory()
     def _database(self) -> str:
         with self._alone:
             return self._schema.database()
@@ -488,6 +499,10 @@ class _Told:
     def told(self) -> list[tuple[str, int, int, float, float]]:
         """What whoever asks was told so far."""
         return self._guard._told(self._user, self._version)
+
+    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
+        """What questions may cost and have cost."""
+        return self._guard._budgets(self._version)
 
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""

@@ -51,6 +51,11 @@ _TABLE_INFO = {
 }  # fmt: skip
 _SEQUENCE = "sdc_sequence"
 _TOLD = {"name": "VARCHAR", "answers": "BIGINT", "sets": "BIGINT", "least_error": "DOUBLE", "limit": "DOUBLE"}
+_BUDGET = "sdc_budget"
+_BUDGETS = {
+    "name": "VARCHAR", "epsilon": "DOUBLE", "delta": "DOUBLE", "per_question": "DOUBLE", "questions": "BIGINT",
+    "spent": "DOUBLE", "questions_left": "BIGINT",
+}  # fmt: skip
 _SCHEMAS = {"database_name": "VARCHAR", "schema_name": "VARCHAR", "current": "BOOLEAN"}
 
 
@@ -71,6 +76,10 @@ class Known(Protocol):
 
     def told(self) -> list[tuple[str, int, int, float, float]]:
         """Of each table that limits it, what whoever asks was told: answers, sets, the least error and its limit."""
+
+    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
+        """Of each table with a budget: its epsilon and delta, the epsilon of one question, how many were charged, the
+        epsilon of all of them, and how many are left."""
 
 
 def listed(query: str, known: Known) -> str:
@@ -136,6 +145,8 @@ class _Asked:
                 return rows_of({"database_name": "VARCHAR"}, [(self._known.database(),)])
             if said == [_SEQUENCE]:
                 return rows_of(_TOLD, self._known.told(), order=["name"])
+            if said == [_BUDGET]:
+                return rows_of(_BUDGETS, self._known.budgets(), order=["name"])
             if said == ["schemas"]:
                 return rows_of(_SCHEMAS, [(self._known.database(), "main", True)])
         if said[:1] == ["table"] and len(said) > 1:

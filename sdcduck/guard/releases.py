@@ -7,8 +7,8 @@ rows stands for them in its SQL, so that planning, describing or explaining it r
 2. the exact totals of all groups are worked out, and noise is added to them by OpenDP;
 3. the noisy numbers are written there, too, and stand in the query as constants from then on.
 
-The same totals asked for again, in whatever query they stand, are read from the ledger and cost nothing. A question that
-was charged and got no answer, since the process died, is not charged again: nobody has seen what was drawn before.
+The same totals asked for again, in whatever query they stand, are read from the ledger and cost nothing. A question
+that was charged and got no answer, since the process died, is not charged again: nobody has seen what was drawn.
 """
 
 from __future__ import annotations
@@ -20,21 +20,18 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import ModuleType
 
 from sdcduck.catalog import Policy, Privacy
 from sdcduck.catalog.audit_files import Place
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.catalog.knowledge_files import Held, KnowledgeLost, Line
-from sdcduck.errors import SDCError
 from sdcduck.guard.calls import Noised
+from sdcduck.guard.costs import Charge, Cost, Standing, check_budget, cost_of, grid_noise, policy_of, standing_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
 from sdcduck.guard.running import Limited, Parameters
 from sdcduck.quoting import folded
 
-_ROUNDING = 1e-9
-"""Of a budget: a hundred hundredths are a little more than one."""
 _MOST_DRAWN = 200_000
 _LONGEST_QUERY = 2_000
 _CHANGED = "it is not what was written"
@@ -42,42 +39,6 @@ _ROW = "_sdc_row"
 
 Numbers = list[list[int]]
 """Noisy totals in steps, a list for each column of each block."""
-
-
-@dataclass(frozen=True)
-class Cost:
-    """What a statement costs, and the noise that it gets for it.
-
-    Attributes:
-        key: the same for the same totals of the same data.
-        own: of this statement; what adds up under the policy: rho, or epsilon without a delta.
-        most: that all statements may cost.
-        scales: of the noise, in steps, for each column of each block.
-        deviations: its standard deviations, as the numbers are answered.
-    """
-
-    key: str
-    own: float
-    most: float
-    scales: tuple[tuple[float, ...], ...]
-    deviations: tuple[tuple[float, ...], ...]
-
-
-@dataclass(frozen=True)
-class Standing:
-    """How a table stands.
-
-    Attributes:
-        questions: that were charged.
-        spent: the epsilon of all of them together, at the delta of the policy.
-        of: the epsilon that they may have.
-        left: how many more questions can be charged.
-    """
-
-    questions: int
-    spent: float
-    of: float
-    left: int
 
 
 @dataclass
@@ -116,59 +77,48 @@ class Releases:
         rewritten = replace(rewritten, releases=read)
         if parameters:
             raise Refused("SDC081", "parameters: write the values")
-        policy, cost = self._cost(rewritten)
-        found = self._charged(policy, cost, query, login)
+        policy, cost, key = self._cost(rewritten)
+        found = self._charged(policy, cost, key, query, login)
         if found is None:
-            found = self._kept(policy, cost, self._draw(rewritten.releases, cost, policy.privacy))
+            found = self._kept(policy, key, self._draw(rewritten.releases, cost, policy.privacy))
         return _with_numbers(rewritten, found, cost)
 
-    def cost(self, rewritten: Rewritten) -> tuple[Policy, Cost, bool] | None:
-        """What a question costs, and whether it was paid for already; None: nothing is drawn for it."""
+    def notes(self, rewritten: Rewritten) -> tuple[str, ...]:
+        """What a question costs, and how its table stands, in words; nothing where nothing is drawn.
+
+        Raises:
+            Refused: it is not known what was spent.
+        """
         if not rewritten.releases:
-            return None
-        policy, cost = self._cost(rewritten)
+            return ()
+        policy, _, key = self._cost(rewritten)
         with self._alone:
-            known = self._read(policy)
-        return policy, cost, cost.key in known.charged
+            paid = key in self._read(policy).charged
+        standing, privacy = self.standing(policy), policy.privacy
+        costs = "nothing, it was paid for before" if paid else f"epsilon {privacy.per_question:g} alone"
+        return (
+            f"{policy.name}: the question costs {costs}; epsilon {standing.spent:.4g} of {privacy.epsilon:g} is spent "
+            f"(delta {privacy.delta:g}), {standing.left} more questions are free",
+        )
 
     def standing(self, policy: Policy) -> Standing:
-        """How a table stands."""
-        noise, privacy = _noise(), policy.privacy
+        """How a table stands.
+
+        Raises:
+            Refused: it is not known what was spent.
+        """
         with self._alone:
-            known = self._read(policy)
-        spent, most = _spent(known.costs, privacy), _most(privacy)
-        each = noise.rho_of(privacy.per_question, privacy.delta) if privacy.gaussian else privacy.per_question
-        epsilon = noise.epsilon_of(spent, privacy.delta) if privacy.gaussian and math.isfinite(spent) else spent
-        left = max(0, math.floor((most * (1 + _ROUNDING) - spent) / each)) if math.isfinite(spent) else 0
-        return Standing(len(known.costs), epsilon, privacy.epsilon, left)
+            charges = [charge_of(line) for line in self._read(policy).costs]
+        return standing_of(charges, policy.privacy)
 
     # --- What it costs --------------------------------------------------------------------------------------------
 
-    def _cost(self, rewritten: Rewritten) -> tuple[Policy, Cost]:
+    def _cost(self, rewritten: Rewritten) -> tuple[Policy, Cost, str]:
         if self._register is None:
             raise Refused("SDC082", "the database is in no file")
-        releases = rewritten.releases
-        policy = next(one for one in rewritten.policies if one.name == releases[0].policy)
-        privacy, noise = policy.privacy, _noise()
-        own = noise.rho_of(privacy.per_question, privacy.delta) if privacy.gaussian else privacy.per_question
-        each = own / sum(len(release.columns) for release in releases)
-        scales, deviations, certified = [], [], 0.0
-        for release in releases:
-            of = [sensitivity(noised, privacy, grouped=bool(release.cells)) for _, noised in release.columns]
-            scales.append(tuple(noise.scale_of(one, each, gaussian=privacy.gaussian) for one in of))
-            certified += sum(
-                noise.cost_of(one, scale, gaussian=privacy.gaussian) for one, scale in zip(of, scales[-1], strict=True)
-            )
-            deviations.append(
-                tuple(
-                    noised.step * noise.deviation(scale, gaussian=privacy.gaussian)
-                    for (_, noised), scale in zip(release.columns, scales[-1], strict=True)
-                )
-            )
-        if not certified <= own * (1 + _ROUNDING):
-            raise Refused("SDC082", "the noise does not have the privacy that it was charged for")
-        key = _key(releases, privacy, scales, self._version())
-        return policy, Cost(key, own, _most(privacy), tuple(scales), tuple(deviations))
+        policy = policy_of(rewritten)
+        cost = cost_of(rewritten.releases, policy.privacy)
+        return policy, cost, _key(rewritten.releases, policy.privacy, cost.scales, self._version())
 
     def _version(self) -> list[int]:
         """Of the data: another one when the file is. Its times are no secret, and nothing is looked at in it."""
@@ -184,30 +134,28 @@ class Releases:
 
     # --- The ledger -----------------------------------------------------------------------------------------------
 
-    def _charged(self, policy: Policy, cost: Cost, query: str, login: str) -> Numbers | None:
+    def _charged(self, policy: Policy, cost: Cost, key: str, query: str, login: str) -> Numbers | None:
         """Write down what it costs; the numbers, where they were drawn before."""
         with self._alone, _Ledger(self._register, policy) as held:
             known = self._learn(policy, held)
-            if cost.key in known.drawn:
-                return known.drawn[cost.key]
-            if cost.key not in known.charged:
-                spent = _spent(known.costs, policy.privacy)
-                if not spent + cost.own <= cost.most * (1 + _ROUNDING):
-                    raise Refused("SDC080", _of_budget(policy.privacy, spent))
+            if key in known.drawn:
+                return known.drawn[key]
+            if key not in known.charged:
+                check_budget([charge_of(line) for line in known.costs], cost, policy.privacy)
                 unit = "rho" if policy.privacy.gaussian else "epsilon"
                 self._add(policy, held, {
-                    "kind": "charge", "key": cost.key, "unit": unit, "cost": cost.own,
+                    "kind": "charge", "key": key, "unit": unit, "cost": cost.own,
                     "neighbours": policy.privacy.neighbours, "login": login, "query": query[:_LONGEST_QUERY],
                 })  # fmt: skip
         return None
 
-    def _kept(self, policy: Policy, cost: Cost, numbers: Numbers) -> Numbers:
+    def _kept(self, policy: Policy, key: str, numbers: Numbers) -> Numbers:
         """Write down what was drawn, unless somebody else has drawn meanwhile: there is one answer."""
         with self._alone, _Ledger(self._register, policy) as held:
             known = self._learn(policy, held)
-            if cost.key not in known.drawn:
-                self._add(policy, held, {"kind": "drawn", "key": cost.key, "numbers": numbers})
-            return known.drawn[cost.key]
+            if key not in known.drawn:
+                self._add(policy, held, {"kind": "drawn", "key": key, "numbers": numbers})
+            return known.drawn[key]
 
     def _read(self, policy: Policy) -> _Known:
         if self._register is None:
@@ -235,7 +183,7 @@ class Releases:
     # --- The noise ------------------------------------------------------------------------------------------------
 
     def _draw(self, releases: Sequence[Release], cost: Cost, privacy: Privacy) -> Numbers:
-        noise = _noise()
+        noise = grid_noise()
         drawn: Numbers = []
         exact: dict[str, list[list[int]]] = {}
         for release in releases:
@@ -291,66 +239,9 @@ def _note(known: _Known, line: Line) -> None:
         raise KnowledgeLost("a line of another kind")
 
 
-def _noise() -> ModuleType:
-    """OpenDP takes half a second to import: guards of other policies do without."""
-    from sdcduck.methods.dp import grid_noise as found
-
-    return found
-
-
-def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
-    """How far the totals of all groups of neighbours are apart, in steps: L2 under Gaussian noise, else L1.
-
-    Who is replaced may leave one group and come into another one, and changes two totals then; or be in one all the
-    time, where the total changes from one end to the other.
-
-    >>> count = Noised(0, 1, 1.0, "count")
-    >>> gaussian, pure = Privacy(1, 1e-6, 0.1, "replace"), Privacy(1, 0, 0.1, "replace")
-    >>> [round(sensitivity(count, gaussian, grouped=grouped), 3) for grouped in (False, True)]
-    [1, 1.414]
-    >>> sensitivity(count, pure, grouped=True), sensitivity(Noised(-3, 2, 1.0, "sum"), pure, grouped=False)
-    (2, 5)
-    """
-    most = max(-noised.low, noised.high)
-    if privacy.neighbours == "add_remove":
-        return most
-    span = noised.high - noised.low
-    if not grouped:
-        return span
-    return max(span, math.sqrt(2) * most) if privacy.gaussian else max(span, 2 * most)
-
-
-def _most(privacy: Privacy) -> float:
-    return float(_noise().rho_of(privacy.epsilon, privacy.delta)) if privacy.gaussian else privacy.epsilon
-
-
-def _spent(costs: Sequence[Line], privacy: Privacy) -> float:
-    """What questions have cost, as it counts under the policy that holds now.
-
-    Who is replaced is taken away and another one added: twice the epsilon, four times the rho. The noise under
-    'replace' is enough for 'add_remove', too. An epsilon is half its square as a rho; a rho is no epsilon.
-    """
-    total = 0.0
-    for line in costs:
-        cost = line["cost"]
-        harder = line["neighbours"] != "replace" and privacy.neighbours == "replace"
-        if line["unit"] == "epsilon":
-            cost *= 2 if harder else 1
-            total += cost * cost / 2 if privacy.gaussian else cost
-        else:
-            total += (4 if harder else 1) * cost if privacy.gaussian else math.inf
-    return total
-
-
-def _of_budget(privacy: Privacy, spent: float) -> str:
-    if not math.isfinite(spent):
-        return "earlier answers have a delta, which this policy does not allow"
-    epsilon = float(_noise().epsilon_of(spent, privacy.delta)) if privacy.gaussian else spent
-    free = max(0.0, privacy.epsilon - epsilon)
-    return (
-        f"epsilon {epsilon:.4g} of {privacy.epsilon:.4g} is spent, {free:.2g} is free, and a question takes "
-        f"{privacy.per_question:.4g} alone"
-    )
+def charge_of(line: Line) -> Charge:
+    """What a line of the ledger says that a question has cost."""
+    return Charge(line["unit"], float(line["cost"]), line["neighbours"])
 
 
 def _key(
@@ -417,15 +308,3 @@ def _written(total: int, noised: Noised, deviation: float) -> str:
         return str(total)
     value = total * noised.step
     return repr(round(value, 2 - math.floor(math.log10(deviation))))
-
-
-def checked_ledger(register: Path, table: str) -> list[Line]:
-    """All charges of a table.
-
-    Raises:
-        SDCError: it is not known what they are.
-    """
-    try:
-        return [line for line in CostFile(register, table).lines() if line["kind"] == "charge"]
-    except KnowledgeLost as lost:
-        raise SDCError(f"the ledger of '{table}' is not what was written: {lost}") from None

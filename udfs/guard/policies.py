@@ -18,6 +18,7 @@ from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
+from sdcduck.udfs.guard.ledger import plan_dp_ledger
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned
 from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, read_privacy
@@ -493,6 +494,6 @@ def plan_unprotect(session: Session, text: str | None, role: str | None) -> Rows
 FAMILY = Family(
     name="guard",
     stored=("guard.sql",),
-    temporary=("guard_tables.sql",),
-    planners=planners(plan_protect, plan_declare_public, plan_unprotect),
+    temporary=("guard_tables.sql", "dp_ledger_tables.sql"),
+    planners=planners(plan_protect, plan_declare_public, plan_unprotect, plan_dp_ledger),
 )

@@ -16,7 +16,7 @@ from sdcduck.guard.protect.aggregates import number, quantiles
 from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
-from sdcduck.guard.protect.statistics import is_statistic, statistic
+from sdcduck.guard.protect.statistics import statistic
 from sdcduck.guard.protect.values import is_of_values, number_by_values, number_of_values
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
@@ -94,14 +94,16 @@ class Split:
         several = quantiles(node)
         if several:
             return exp.Array(expressions=[self._aggregate(one, condition) for one in several])
-        if not self.scope.method.groups_tell and (is_of_values(self.scope, node) or is_statistic(node)):
+        if not self.scope.method.groups_tell and is_of_values(self.scope, node):
             raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
         if is_of_values(self.scope, node):
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)
             self.described.worked_out(name, node)
             return released(name, node)
-        by_values = statistic(self.scope, node, condition, self.released)
+        by_values = None
+        if self.scope.method.groups_tell:
+            by_values = statistic(self.scope, node, condition, self.released)
         if by_values is None and self.scope.method.groups_tell:
             by_values = number_by_values(self.scope, node, condition, self.released)
         if by_values is not None:

@@ -73,7 +73,7 @@ def scale_of(sensitivity: float, cost: float, *, gaussian: bool) -> float:
 
 
 def deviation(scale: float, *, gaussian: bool) -> float:
-    """The standard deviation of noise of a scale, in steps; that of the continuous law, which is not less for Gaussian."""
+    """The standard deviation of noise of a scale, in steps; Gaussian noise has that of the continuous law at most."""
     if gaussian:
         return scale
     a = math.exp(-1 / scale)

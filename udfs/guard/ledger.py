@@ -1,0 +1,44 @@
+"""What questions have cost under ``method := 'dp'``: the planner behind ``sql/dp_ledger_tables.sql``."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from sdcduck import catalog
+from sdcduck.catalog.cost_files import CostFile
+from sdcduck.catalog.knowledge_files import KnowledgeLost, Line
+from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.registry import Rows, Session
+from sdcduck.quoting import folded
+from sdcduck.udfs.arguments import needed
+
+_LOST = "what questions about '{}' have cost is not known: {}; no question about it is answered until it is"
+_TABLE = """SELECT "number", "time"::TIMESTAMP AS "time", login, question, unit, cost,
+    sum(cost) OVER (PARTITION BY unit ORDER BY "number") AS spent, neighbours FROM {rows} ORDER BY "number\""""
+
+
+def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
+    """``sdc_dp_ledger``: a row for each charge."""
+    asked = needed(tbl, "tbl", "name the table")
+    known = [policy.name for policy in catalog.policies(session.cursor()) if policy.label == "unit-level"]
+    if folded(asked) not in map(folded, known):
+        raise unknown("policy", asked, known)
+
+    def read() -> pa.Table:
+        register = catalog.file_of(session.cursor())
+        try:
+            lines: list[Line] = [] if register is None else CostFile(register, asked).lines()
+        except (KnowledgeLost, OSError) as problem:
+            raise SDCError(_LOST.format(asked, problem)) from None
+        charges = [line for line in lines if line["kind"] == "charge"]
+        columns = {"time": "time", "login": "login", "question": "query", "unit": "unit", "neighbours": "neighbours"}
+        told = {name: pa.array([line[part] for line in charges], pa.string()) for name, part in columns.items()}
+        return pa.table(
+            {
+                "number": pa.array(range(1, len(charges) + 1), pa.int64()),
+                "cost": pa.array([line["cost"] for line in charges], pa.float64()),
+                **told,
+            }
+        )
+
+    return Rows(read, _TABLE)
