@@ -362,8 +362,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
             )
             set_setting(con, _sequence_of(policy.name, policy.role), stored)
         if policy.privacy.holds:
-            limit = {"name": policy.name, "role": policy.role, **asdict(policy.privacy)}
-            set_setting(con, _privacy_of(policy.name, policy.role), json.dumps(limit))
+            costs = {"name": policy.name, "role": policy.role, **asdict(policy.privacy)}
+            set_setting(con, _privacy_of(policy.name, policy.role), json.dumps(costs))
         made_up = first_row(con, preview_digest(policy)) if policy.preview is not None else None
         if made_up is not None:
             set_setting(con, _preview_of(policy.name, policy.role), made_up[0])

@@ -114,4 +114,5 @@ def _combinations(policy: Policy, asked: set[str], alias: str) -> exp.Expr:
     relation: exp.Expr = parse_one(
         f"SELECT 1 FROM (SELECT * FROM {' CROSS JOIN '.join(every) or '(SELECT 1)'}) AS {alias}", read="duckdb"
     )
-    return relation.args["from_"].this.copy()
+    made: exp.Expr = relation.args["from_"].this
+    return made
