@@ -29,7 +29,7 @@ from sdcduck.functions.template_database import TemplateDatabase, kept_beside
 from sdcduck.quoting import folded, identifier
 
 _FOLDERS = (
-    "perturbation", "suppression", "synthesis", "masking", "risk", "sequence", "guard", "hierarchy", "utility",
+    "perturbation", "suppression", "synthesis", "dp", "masking", "risk", "sequence", "guard", "hierarchy", "utility",
     "report", "reference",
 )  # fmt: skip
 """The folders of ``udfs/``, which stand above this module and are found by their names."""

@@ -229,6 +229,18 @@ def sdc_dist_taxonomy(a: Value, b: Value, taxonomy: Value) -> ir.FloatingValue:
     """
 
 
+@scalar("float64")
+def sdc_dp_sigma(epsilon: Value, delta: Value, *, sensitivity: float = 1, method: str = "analytic") -> ir.FloatingValue:
+    """The standard deviation of the normal noise that makes a query (epsilon, delta)-private.
+
+    Args:
+        epsilon: above 0.
+        delta: above 0 and below 1; at most one by the number of persons.
+        sensitivity: above 0.
+        method: 'analytic', 'zcdp' or 'classic'.
+    """
+
+
 @scalar("int64")
 def sdc_draw_count(
     n: Value,
@@ -645,6 +657,7 @@ __all__ = [
     "sdc_dist_interval",
     "sdc_dist_jaccard",
     "sdc_dist_taxonomy",
+    "sdc_dp_sigma",
     "sdc_draw_count",
     "sdc_eps_min",
     "sdc_interval_overlap",

@@ -1,0 +1,110 @@
+"""How much normal noise makes a query private: sigma from epsilon, delta and sensitivity, by three rules.
+
+A query that changes by at most D in the Euclidean norm between neighbours, with normal noise of standard deviation
+sigma on each coordinate, is (epsilon, delta)-private if and only if, with x = D / sigma,
+
+    Phi(x/2 - epsilon/x) - e^epsilon Phi(-x/2 - epsilon/x) <= delta      (Balle & Wang 2018, theorem 8)
+
+The left side rises in x, so there is a largest one; the rule 'analytic' takes it. 'zcdp' goes by rho = x^2/2 and the
+conversion of Canonne, Kamath & Steinke (2020, proposition 12), 'classic' is theorem A.1 of Dwork & Roth (2014).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from scipy.optimize import brentq, minimize_scalar
+from scipy.special import log_ndtr
+
+RULES = ("analytic", "zcdp", "classic")
+_MARGIN = 1e-12
+"""What a root may be off by, relatively: noise errs to the side of more."""
+_FARTHEST = 700.0
+"""Where roots are looked for: between e^-700 and e^700."""
+
+
+def log_delta(ratio: float, epsilon: float) -> float:
+    """The logarithm of the delta of normal noise with ``ratio`` = sensitivity / sigma at an epsilon of at least 0.
+
+    >>> round(math.exp(log_delta(0.268051123, 1.0)), 10)
+    1e-05
+    """
+    above = float(log_ndtr(ratio / 2 - epsilon / ratio))
+    below = epsilon + float(log_ndtr(-ratio / 2 - epsilon / ratio))
+    if below >= above:  # equal but for rounding
+        return -math.inf
+    return above + math.log(-math.expm1(below - above))
+
+
+def _root(rising: Callable[[float], float], side: float) -> float:
+    """Where a rising function of the logarithm crosses 0; a little to the side, -1 below or 1 above."""
+    low, high = -1.0, 1.0
+    while rising(low) > 0 and low > -_FARTHEST:
+        low *= 2
+    while rising(high) < 0 and high < _FARTHEST:
+        high *= 2
+    found = math.exp(brentq(rising, max(low, -_FARTHEST), min(high, _FARTHEST), xtol=1e-14, rtol=1e-14))
+    return float(found * (1 + side * _MARGIN))
+
+
+def gaussian_ratio(epsilon: float, delta: float) -> float:
+    """Lambda: the largest sensitivity / sigma that is (epsilon, delta)-private. epsilon above 0, 0 < delta < 1.
+
+    >>> round(gaussian_ratio(1, 1e-5), 7)
+    0.2680511
+    """
+    wanted = math.log(delta)
+    return _root(lambda at: max(log_delta(math.exp(at), epsilon), -1e300) - wanted, -1)
+
+
+def gaussian_epsilon(ratio: float, delta: float) -> float:
+    """The least epsilon of normal noise with ``ratio`` = sensitivity / sigma, at a delta.
+
+    >>> round(gaussian_epsilon(0.268051123, 1e-5), 6)
+    1.0
+    """
+    wanted = math.log(delta)
+    if log_delta(ratio, 0.0) <= wanted:
+        return 0.0
+    return _root(lambda at: wanted - max(log_delta(ratio, math.exp(at)), -1e300), 1)
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The epsilon at a delta that follows from rho-zCDP (Canonne, Kamath & Steinke 2020, proposition 12).
+
+    Each order alpha gives a bound that holds, so that it does not matter how close the best one is found.
+
+    >>> round(zcdp_epsilon(0.1, 1e-6), 4)
+    2.1976
+    """
+    if rho == 0:
+        return 0.0
+
+    def bound(at: float) -> float:
+        more = math.exp(at)  # alpha - 1
+        tail = math.log(1 / delta) - at + (more + 1) * (at - math.log1p(more))
+        return (more + 1) * rho + tail / more
+
+    best = minimize_scalar(bound, bounds=(-20.0, 60.0), method="bounded", options={"xatol": 1e-10})
+    # The expansion above is convex only near its minimum; the order of the plain conversion is tried, too.
+    plain = 0.5 * math.log(math.log(1 / delta) / rho) if delta < 1 else 0.0
+    return max(0.0, min(float(best.fun), bound(max(-20.0, min(60.0, plain)))))
+
+
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest rho whose conversion gives (epsilon, delta)."""
+    return _root(lambda at: zcdp_epsilon(math.exp(at), delta) - epsilon, -1)
+
+
+def gaussian_sigma(epsilon: float, delta: float, sensitivity: float, rule: str = "analytic") -> float:
+    """The standard deviation of the noise on each coordinate of a query of this sensitivity, by one of `RULES`.
+
+    >>> [round(gaussian_sigma(1, 1e-5, 1, rule), 3) for rule in RULES]
+    [3.731, 4.048, 4.845]
+    """
+    if rule == "analytic":
+        return sensitivity / gaussian_ratio(epsilon, delta)
+    if rule == "zcdp":
+        return sensitivity / math.sqrt(2 * zcdp_rho(epsilon, delta))
+    return sensitivity * math.sqrt(2 * math.log(1.25 / delta)) / epsilon
