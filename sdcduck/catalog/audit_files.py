@@ -215,6 +215,44 @@ def next_line(last: Place, text: bytes) -> dict[str, Any] | None:
         return None
 
 
+class DoesNotFollow(Exception):
+    """A text in a file that is not the line that follows.
+
+    Attributes:
+        number: that the line had to have.
+        torn: whether it is what a process that died left at the end of the file.
+    """
+
+    def __init__(self, number: int, *, torn: bool) -> None:
+        super().__init__(number)
+        self.number, self.torn = number, torn
+
+
+def following(file: FileIO, last: Place, *, size: int | None = None) -> Iterator[tuple[Place, dict[str, Any]]]:
+    """The lines behind a place, each with the place behind it.
+
+    Args:
+        size: bytes of the file to look at; None: all.
+
+    Raises:
+        DoesNotFollow: there is another text.
+    """
+    file.seek(last.offset)
+    # A bare FileIO asks the system for one byte at a time to find the end of a line.
+    buffered = BufferedReader(file)
+    try:
+        for text in buffered:
+            if size is not None and last.offset >= size:
+                break
+            line = next_line(last, text)
+            if line is None:
+                raise DoesNotFollow(last.mark.number + 1, torn=not text.endswith(b"\n"))
+            last = Place(last.file, last.offset + len(text), Mark(line["number"], line["hash"]))
+            yield last, line
+    finally:
+        buffered.detach()
+
+
 def hash_of_line(line: dict[str, Any]) -> str:
     kept = {key: value for key, value in line.items() if key != "hash"}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode()).hexdigest()
@@ -237,6 +275,26 @@ def write_over(beside: int, text: bytes) -> None:
     os.lseek(beside, 0, os.SEEK_SET)
     if os.write(beside, text) < len(text):
         raise OSError("the file beside the audit log cannot be written")
+
+
+def add(
+    file: FileIO, last: Place, text: bytes, mark: Mark, beside: int, marked: bytes, *, forced: bool = False
+) -> Place:
+    """Write a line, and note it in the file beside; the place behind it. Where that fails, all is as it was.
+
+    Args:
+        marked: what is noted now.
+        forced: whether the file beside is on disk, too, before this returns.
+    """
+    try:
+        append(file, last.offset, text)
+        write_over(beside, mark.text())
+        if forced:
+            os.fsync(beside)
+    except BaseException:
+        undo(file, last.offset, beside, marked)
+        raise
+    return Place(last.file, last.offset + len(text), mark)
 
 
 def undo(file: FileIO, end: int, beside: int, marked: bytes) -> None:

@@ -236,16 +236,9 @@ class AuditLog:
                 file, last = self._next_file(file, last, beside)
                 marked = last.mark.text()
                 line, text, own = self._line(entry, last)
-            marks = files.Mark(line["number"], line["hash"]).text()
-            try:
-                files.append(file, last.offset, text)
-                files.write_over(beside, marks)
-            except BaseException:
-                files.undo(file, last.offset, beside, marked)
-                raise
-        self._before = last
-        self._last = files.Place(last.file, last.offset + len(text), files.Mark(line["number"], line["hash"]))
-        self._text, self._marks = text, marks
+            mark = files.Mark(line["number"], line["hash"])
+            self._last = files.add(file, last, text, mark, beside, marked)
+        self._before, self._text, self._marks = last, text, mark.text()
         self._seen(last, line, len(text), own)
         return True
 

@@ -8,7 +8,7 @@ import contextlib
 import os
 import zlib
 from collections.abc import Callable, Sequence
-from io import BufferedReader, FileIO
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -108,30 +108,21 @@ def verified(
         size: bytes of the file to look at; None: all.
         all_marks: lines that must be so if they are among these.
     """
-    file.seek(before.offset)
     last = before
     _check_marked(last.mark, [*marks, *all_marks])
     texts: dict[int, dict[str, Any]] = {}
-    # A bare FileIO asks the system for one byte at a time to find the end of a line.
-    buffered = BufferedReader(file)
     try:
-        for text in buffered:
-            if size is not None and last.offset >= size:
-                break
-            line = files.next_line(last, text)
-            if line is None:
-                raise SDCError(
-                    f"the audit log was changed: line {last.mark.number + 1} does not follow from the lines before it"
-                )
-            mark = files.Mark(last.mark.number + 1, line["hash"])
-            if seen is not None and mark.number > known:
-                seen(last, line, len(text))
-            before, last = last, files.Place(last.file, last.offset + len(text), mark)
+        for here, line in files.following(file, last, size=size):
+            if seen is not None and here.mark.number > known:
+                seen(last, line, here.offset - last.offset)
+            before, last = last, here
             _check_marked(last.mark, [*marks, *all_marks])
             if lines is not None:
                 lines.append(_with_texts(line, texts))
-    finally:
-        buffered.detach()
+    except files.DoesNotFollow as problem:
+        raise SDCError(
+            f"the audit log was changed: line {problem.number} does not follow from the lines before it"
+        ) from None
     for mark in marks:
         if mark.number > last.mark.number:
             files.refuse_lost(mark)

@@ -4,30 +4,26 @@ A plan (`sdcduck.methods.sequence.plans`) goes from step to step and nowhere els
 
     opened -> step 1 -> step 2 .. -> done         and from anywhere -> aborted, which is the end
 
-A step is *revealed* first, then its question is asked, then it is *answered* or the plan *aborted*; each is a line,
-chained to the one before by a hash, locked and forced to the disk as those of the audit log are. What a plan is at
-follows from the lines alone, so that a process that dies leaves nothing half done: a step that was revealed, and whose
-answer was never written down, may be revealed once more, by the same trace and text. No line has a question's text.
-
-The clock cannot be set back: no line is older than the one before it.
+A step is *revealed* first, then its question is asked, then it is *answered* or the plan *aborted*; each is a line of a
+file that all guards share (`ChainedFile`). What a plan is at follows from the lines alone, so that a process that dies
+leaves nothing half done: a step that was revealed, and whose answer was never written down, may be revealed once more,
+by the same trace and text. No line has a question's text.
 """
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
-import os
 import secrets
-import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from io import BufferedReader, FileIO
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sdcduck.catalog import audit_files as files
+from sdcduck.catalog.audit_files import text_of_line
+from sdcduck.catalog.chained_file import ChainedFile, Held, Line, Reached
 from sdcduck.errors import SDCError
 from sdcduck.methods.sequence import plans
 from sdcduck.methods.sequence.plans import Binding
@@ -125,26 +121,17 @@ def plan_file_beside(database: Path) -> Path:
     return database.with_name(database.name + ".plans")
 
 
-def _now() -> datetime:
-    return datetime.now(UTC)
-
-
-_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
-
-
 @dataclass
 class _Read:
     """What the lines say up to a place."""
 
-    before: files.Place = field(default_factory=files.Place)
-    last: files.Place = field(default_factory=files.Place)
-    time: datetime = _BEGIN
+    reached: Reached | None = None
     plans: dict[tuple[Asker, str], Plan] = field(default_factory=dict)
     heads: set[tuple[str, bytes]] = field(default_factory=set)
     bytes: Counter[str] = field(default_factory=Counter)
     running: Counter[str] = field(default_factory=Counter)
 
-    def line(self, line: Mapping[str, Any], size: int) -> None:
+    def line(self, line: Line) -> None:
         """One more line."""
         asker, name = Asker(line["login"], line["role"]), line["plan"]
         plan, now = self.plans.get((asker, name)), line["state"]
@@ -161,11 +148,10 @@ class _Read:
             plan = replace(plan, state=now, why=line["rule"])
             self.running[asker.login] -= 1
         self.plans[asker, name] = plan
-        self.bytes[asker.login] += size
-        self.time = datetime.fromisoformat(line["time"])
+        self.bytes[asker.login] += len(text_of_line(line))
 
 
-class PlanFile:
+class PlanFile(ChainedFile):
     """The file of plans; any number of processes may have it, and threads use one.
 
     Args:
@@ -173,9 +159,8 @@ class PlanFile:
         clock: tells the time.
     """
 
-    def __init__(self, path: str | Path, *, clock: Callable[[], datetime] = _now) -> None:
-        self.path, self._clock = Path(path), clock
-        self._threads = threading.Lock()
+    def __init__(self, path: str | Path, *, clock: Callable[[], datetime] | None = None) -> None:
+        super().__init__(Path(path), "the file of plans", clock=clock)
         self._read = _Read()
 
     def open(self, asker: Asker, name: str, sealed: Sealed) -> Plan:
@@ -193,10 +178,8 @@ class PlanFile:
         if not sealed.signatures or not all(plans.is_signed(key, by, signed) for key, by in sealed.signatures):
             raise PlanError("a signature is not that of its key on this plan and what it is for")
         bound = sealed.binding
-        self._make()
-        with self._held() as (file, beside):
-            now = self._time()
-            if bound is not None and bound.expires is not None and now.timestamp() >= bound.expires:
+        with self._read_to_its_end(make=True) as held:
+            if bound is not None and bound.expires is not None and held.time().timestamp() >= bound.expires:
                 raise PlanError(WHY["expired"])
             if (asker, name) in self._read.plans:
                 raise PlanError(f"there is a plan '{name}' already; a plan is opened once")
@@ -206,7 +189,7 @@ class PlanFile:
                 raise PlanError(f"at most {MOST_OPEN} plans of a login are open at a time")
             self._refuse_full(asker)
             self._write(
-                file, beside, now, asker, name, _AWAITING, 0, trace=sealed.head.hex(),
+                held, asker, name, _AWAITING, 0, trace=sealed.head.hex(),
                 keys=[key.hex() for key, _ in sealed.signatures], steps=None if bound is None else bound.steps,
                 expires=None if bound is None else bound.expires,
             )  # fmt: skip
@@ -219,19 +202,19 @@ class PlanFile:
             PlanError: it does not open, and the plan is aborted; or there is no such plan, or it has ended.
             OSError: that could not be written.
         """
-        with self._held() as (file, beside):
+        with self._read_to_its_end() as held:
             plan = self._plan(asker, name)
             if plan.ended:
                 raise PlanError(f"the plan '{name}' has ended: {_ending(plan)}")
             self._refuse_full(asker)
-            now, text = self._time(), plans.hash_of_text(statement).hex()
-            rule, last = _judged(plan, trace, text, now)
+            text = plans.hash_of_text(statement).hex()
+            rule, last = _judged(plan, trace, text, held.time())
             told = {"trace": trace.hex() if len(trace) == plans.LENGTH else "", "text": text}
             if rule:
-                self._write(file, beside, now, asker, name, _ABORTED, plan.step, rule=rule, **told)
+                self._write(held, asker, name, _ABORTED, plan.step, rule=rule, **told)
                 raise PlanError(f"the plan '{name}' is aborted at step {plan.step}: {WHY[rule]}")
             run = secrets.token_hex(8)
-            self._write(file, beside, now, asker, name, _RUNNING, plan.step, last=last, run=run, **told)
+            self._write(held, asker, name, _RUNNING, plan.step, last=last, run=run, **told)
             return Step(asker, name, plan.step, last, run)
 
     def finish(self, step: Step, refused: str = "") -> None:
@@ -244,13 +227,12 @@ class PlanFile:
             PlanError: the step was revealed once more since, or the plan aborted, and this answer is nobody's.
             OSError: that could not be written.
         """
-        with self._held() as (file, beside):
+        with self._read_to_its_end() as held:
             plan = self._plan(step.asker, step.plan)
             if plan.state != _RUNNING or plan.run != step.run:
                 raise PlanError(f"step {step.step} of the plan '{step.plan}' was revealed once more, or it was aborted")
-            now = self._time()
             state = _ABORTED if refused else _DONE if step.last else _AWAITING
-            self._write(file, beside, now, step.asker, step.plan, state, step.step, rule=refused, text=plan.text)
+            self._write(held, step.asker, step.plan, state, step.step, rule=refused, text=plan.text)
 
     def plan(self, asker: Asker, name: str) -> Plan:
         """What is known of a plan.
@@ -258,27 +240,16 @@ class PlanFile:
         Raises:
             PlanError: there is none of that name.
         """
-        with self._held():
+        with self._read_to_its_end():
             return self._plan(asker, name)
 
-    def lines(self, asker: Asker | None = None) -> list[dict[str, Any]]:
+    def lines(self, asker: Asker | None = None) -> list[Line]:
         """What happened to the plans of somebody, or of all, in its order.
 
         Raises:
-            SDCError: the file was changed.
+            ChainBroken: the file was changed.
         """
-        found: list[dict[str, Any]] = []
-        beside = files.path_beside(self.path)
-        if self.path.exists() or beside.exists():
-            try:
-                with files.steady(self.path):
-                    # What is there now stays: whoever reads holds up nobody who writes.
-                    ends, size = _mark(beside.read_bytes()), self.path.stat().st_size
-                with FileIO(self.path, "r") as file:
-                    _follow(file, _Read(), ends, found, size=size)
-            except FileNotFoundError:
-                raise SDCError(_GONE) from None
-        return [line for line in found if asker is None or Asker(line["login"], line["role"]) == asker]
+        return [line for line in super().lines() if asker is None or Asker(line["login"], line["role"]) == asker]
 
     def _plan(self, asker: Asker, name: str) -> Plan:
         plan = self._read.plans.get((asker, name))
@@ -290,117 +261,33 @@ class PlanFile:
         if self._read.bytes[asker.login] > MOST_BYTES:
             raise PlanError("more than that of plans is not kept of a login")
 
-    def _time(self) -> datetime:
-        """Now, and never before the last line."""
-        return max(self._clock(), self._read.time)
-
-    def _make(self) -> None:
-        """Make the file, and the one beside it that is locked."""
-        beside = files.path_beside(self.path)
-        if beside.exists() or (self.path.exists() and self.path.stat().st_size):
-            return
-        for path in (self.path, beside):  # a process may have died, or be, between the two
-            with contextlib.suppress(FileExistsError):
-                files.make(path, 0o600)
-
     @contextlib.contextmanager
-    def _held(self) -> Iterator[tuple[FileIO, int]]:
-        """The file, which nobody else writes now, read to its end."""
-        with self._threads, contextlib.ExitStack() as opened:
+    def _read_to_its_end(self, *, make: bool = False) -> Iterator[Held]:
+        """The file, which nobody else writes now."""
+        with contextlib.ExitStack() as opened:
             try:
-                beside = opened.enter_context(files.held(self.path))
-                file = opened.enter_context(FileIO(self.path, "r+"))
+                held = opened.enter_context(self.held(make=make))
             except FileNotFoundError:
-                if self._read.last.mark.number or self.path.exists() or files.path_beside(self.path).exists():
-                    raise SDCError(_GONE) from None
+                if self._read.reached is not None:
+                    self.refuse_gone()
                 raise PlanError("no plan was opened here") from None
-            noted = os.read(beside, files.LONGEST_MARK)
-            _follow(file, self._read, _mark(noted))
-            if os.fstat(file.fileno()).st_size > self._read.last.offset:
-                # What a process that died left of a line: nobody was answered for it.
-                file.truncate(self._read.last.offset)
-            if not noted:
-                files.write_over(beside, self._read.last.mark.text())
-                os.fsync(beside)
-            yield file, beside
+            self._read_on(held)
+            yield held
 
-    def _write(
-        self, file: FileIO, beside: int, now: datetime, asker: Asker, plan: str, state: str, step: int, **more: Any
-    ) -> None:
-        """Append a line, on disk before it returns; or leave all as it was."""
-        last = self._read.last
-        line: dict[str, Any] = {
-            "number": last.mark.number + 1, "time": now.isoformat(timespec="milliseconds"), "login": asker.login,
-            "role": asker.role, "plan": plan, "state": state, "step": step, **more, "previous": last.mark.hash,
-        }  # fmt: skip
-        line["hash"] = files.hash_of_line(line)
-        text, marked = files.text_of_line(line), last.mark.text()
-        mark = files.Mark(line["number"], line["hash"])
+    def _read_on(self, held: Held) -> None:
+        reached, lines = held.lines(self._read.reached)
         try:
-            files.append(file, last.offset, text)
-            files.write_over(beside, mark.text())
-        except BaseException:
-            files.undo(file, last.offset, beside, marked)
-            raise
-        self._read.line(line, len(text))
-        self._read.before, self._read.last = last, files.Place(1, last.offset + len(text), mark)
+            for line in lines:
+                self._read.line(line)
+        except (KeyError, ValueError, TypeError):
+            self._read = _Read()
+            self.refuse_changed()
+        self._read.reached = reached
 
-
-_GONE = "the file of plans, or the one beside it, .last, is gone: put back both, or none"
-_CHANGED = "the file of plans was changed: no plan goes on until its custodian has looked at it"
-
-
-def _mark(noted: bytes) -> files.Mark | None:
-    try:
-        return files.read_mark(noted) if noted else None
-    except SDCError:
-        raise SDCError(_CHANGED) from None
-
-
-def _follow(
-    file: FileIO,
-    read: _Read,
-    ends: files.Mark | None,
-    lines: list[dict[str, Any]] | None = None,
-    *,
-    size: int | None = None,
-) -> None:
-    """Read what follows, from the last line that is known, and see that nothing was changed.
-
-    Args:
-        ends: a line that must be among those that there are.
-        lines: where they are put.
-        size: bytes of the file to look at; None: all.
-    """
-    last = read.before
-    file.seek(last.offset)
-    buffered = BufferedReader(file)
-    try:
-        for text in buffered:
-            if not text.endswith(b"\n") or (size is not None and last.offset >= size):
-                break
-            line = files.next_line(last, text)
-            if line is None:
-                raise SDCError(_CHANGED)
-            here = files.Place(1, last.offset + len(text), files.Mark(line["number"], line["hash"]))
-            if any(
-                one is not None and one.number == here.mark.number and one != here.mark
-                for one in (read.last.mark, ends)
-            ):
-                raise SDCError(_CHANGED)
-            if here.mark.number > read.last.mark.number:
-                try:
-                    read.line(line, len(text))
-                except (KeyError, ValueError, TypeError):
-                    raise SDCError(_CHANGED) from None
-                read.last = here
-            if lines is not None:
-                lines.append(line)
-            read.before, last = last, here
-    finally:
-        buffered.detach()
-    if last.mark.number < max(read.last.mark.number, 0 if ends is None else ends.number):
-        raise SDCError(_CHANGED)
+    def _write(self, held: Held, asker: Asker, plan: str, state: str, step: int, **more: Any) -> None:
+        """Append a line, on disk before it returns; or leave all as it was."""
+        held.append(login=asker.login, role=asker.role, plan=plan, state=state, step=step, **more)
+        self._read_on(held)
 
 
 def _judged(plan: Plan, trace: bytes, text: str, now: datetime) -> tuple[str, bool]:

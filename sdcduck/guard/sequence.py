@@ -28,8 +28,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from sdcduck.catalog import Policy
-from sdcduck.catalog.audit_files import Place
-from sdcduck.catalog.knowledge_files import Held, KnowledgeFile, KnowledgeLost, Line
+from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
+from sdcduck.catalog.knowledge_files import KnowledgeFile
 from sdcduck.guard.protect.inner_cells import CELLS, PLACE
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Counted, Rewritten
@@ -122,7 +122,7 @@ class Told:
         known: what follows; None: nothing was told.
     """
 
-    place: Place | None = None
+    place: Reached | None = None
     epoch: str = ""
     seen: set[bytes] = field(default_factory=set)
     known: Knowledge | None = None
@@ -182,7 +182,7 @@ class Sequences:
             return []
         try:
             lines = KnowledgeFile(self._register, login).lines()
-        except KnowledgeLost:
+        except ChainBroken:
             raise Refused("SDC072", _CHANGED) from None
         except OSError:
             raise Refused("SDC072") from None
@@ -210,7 +210,7 @@ class Sequences:
         try:
             with KnowledgeFile(self._register, login).held() as held:
                 self._decide(policy, cells, held, asked, query, login)
-        except KnowledgeLost:
+        except ChainBroken:
             raise Refused("SDC072", _CHANGED) from None
         except TooMuchKnown:
             raise Refused("SDC072", "it is as much as can be kept of a login") from None
@@ -262,7 +262,7 @@ class Sequences:
             told.epoch, told.seen, told.known = "", set(), None
             return
         if told.epoch not in ("", line["epoch"]):
-            raise KnowledgeLost("two epochs follow each other")
+            raise ChainBroken("two epochs follow each other")
         told.epoch = line["epoch"]
         if told.epoch != cells.epoch:
             return

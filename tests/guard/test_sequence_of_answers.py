@@ -6,6 +6,7 @@ import random
 import shutil
 from collections.abc import Iterator
 from contextlib import closing
+from datetime import UTC
 from datetime import datetime as real_datetime
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import pytest
 from register_of_people import DIMENSIONS, SECRET, declare, made, outcome
 
 import sdcduck
-from sdcduck.catalog import audit_files, knowledge_files
+from sdcduck.catalog import audit_files, chained_file, knowledge_files
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.guard import Guard, Refused
 
@@ -307,9 +308,9 @@ def test_a_clock_that_is_set_back_changes_nothing(
     class Earlier(real_datetime):
         @classmethod
         def now(cls, tz: object = None) -> Earlier:
-            return cls(1999, 1, 1)
+            return cls(1999, 1, 1, tzinfo=UTC)
 
-    monkeypatch.setattr(knowledge_files, "datetime", Earlier)
+    monkeypatch.setattr(chained_file, "datetime", Earlier)
     with closing(sdcduck.open_guard(register)) as another:
         assert outcome(another, questions(200)[len(answered)]) == "SDC070"
         assert outcome(another, ILL, "bob") == "answered"

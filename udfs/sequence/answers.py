@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sdcduck import catalog
-from sdcduck.catalog.knowledge_files import KnowledgeFile, KnowledgeLost, Line, all_lines
+from sdcduck.catalog.chained_file import ChainBroken, Line
+from sdcduck.catalog.knowledge_files import KnowledgeFile, all_lines
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
@@ -28,7 +29,7 @@ def plan_sequence(session: Session, tbl: str | None, login: str | None) -> Rows:
                 told = all_lines(register)
             else:
                 told = {login: KnowledgeFile(register, login).lines()}
-        except (KnowledgeLost, OSError) as problem:
+        except (ChainBroken, OSError) as problem:
             raise SDCError(_LOST.format("a login" if login is None else login, problem)) from None
         lines = [
             (who, number, line)
@@ -63,7 +64,7 @@ def plan_sequence_forget(session: Session, tbl: str | None, login: str | None) -
                 with file.held() as held:
                     counted = _counted(held.lines()[1], name)
                     held.append(policy=name, verdict="forgotten")
-        except (KnowledgeLost, OSError) as problem:
+        except (ChainBroken, OSError) as problem:
             raise SDCError(_LOST.format(who, problem)) from None
         return pa.table({"login": [who], "answers": pa.array([counted], pa.int64())})
 
