@@ -22,9 +22,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from sdcduck.catalog import Policy, Privacy
-from sdcduck.catalog.audit_files import Place
+from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
 from sdcduck.catalog.cost_files import CostFile
-from sdcduck.catalog.knowledge_files import Held, KnowledgeLost, Line
 from sdcduck.guard.calls import Noised
 from sdcduck.guard.costs import Charge, Cost, Standing, check_budget, cost_of, grid_noise, policy_of, standing_of
 from sdcduck.guard.refusals import Refused
@@ -45,7 +44,7 @@ Numbers = list[list[int]]
 class _Known:
     """What stands in a ledger, as far as it was read."""
 
-    place: Place | None = None
+    place: Reached | None = None
     costs: list[Line] = field(default_factory=list)
     charged: set[str] = field(default_factory=set)
     drawn: dict[str, Numbers] = field(default_factory=dict)
@@ -211,22 +210,24 @@ class _Ledger:
     def __init__(self, register: Path | None, policy: Policy) -> None:
         if register is None:
             raise Refused("SDC082", "the database is in no file")
-        self._held = CostFile(register, policy.name).held()
+        self._held = CostFile(register, policy.name).held(make=False)
 
     def __enter__(self) -> Held:
         try:
             return self._held.__enter__()
-        except (KnowledgeLost, OSError) as problem:
+        except (ChainBroken, OSError) as problem:
             raise _lost(problem) from None
 
     def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
         self._held.__exit__(kind, problem, None)
-        if isinstance(problem, KnowledgeLost | OSError):
+        if isinstance(problem, ChainBroken | OSError):
             raise _lost(problem) from None
 
 
 def _lost(problem: Exception) -> Refused:
-    return Refused("SDC082", _CHANGED if isinstance(problem, KnowledgeLost) else "")
+    if isinstance(problem, FileNotFoundError):
+        return Refused("SDC082", "the ledger beside the database is gone")
+    return Refused("SDC082", _CHANGED if isinstance(problem, ChainBroken) else "")
 
 
 def _note(known: _Known, line: Line) -> None:
@@ -236,7 +237,7 @@ def _note(known: _Known, line: Line) -> None:
     elif line["kind"] == "drawn":
         known.drawn.setdefault(line["key"], line["numbers"])
     else:
-        raise KnowledgeLost("a line of another kind")
+        raise ChainBroken("a line of another kind")
 
 
 def charge_of(line: Line) -> Charge:

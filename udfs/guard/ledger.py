@@ -5,8 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from sdcduck import catalog
+from sdcduck.catalog.chained_file import ChainBroken, Line
 from sdcduck.catalog.cost_files import CostFile
-from sdcduck.catalog.knowledge_files import KnowledgeLost, Line
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import folded
@@ -28,7 +28,7 @@ def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
         register = catalog.file_of(session.cursor())
         try:
             lines: list[Line] = [] if register is None else CostFile(register, asked).lines()
-        except (KnowledgeLost, OSError) as problem:
+        except (ChainBroken, OSError) as problem:
             raise SDCError(_LOST.format(asked, problem)) from None
         charges = [line for line in lines if line["kind"] == "charge"]
         columns = {"time": "time", "login": "login", "question": "query", "unit": "unit", "neighbours": "neighbours"}

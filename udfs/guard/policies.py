@@ -21,7 +21,7 @@ from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.ledger import plan_dp_ledger
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned
-from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, read_privacy
+from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, make_ledger, read_privacy
 from sdcduck.udfs.guard.sequence import check_sequence, read_sequence
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
@@ -99,6 +99,7 @@ def plan_protect(
     def store() -> pa.Table:
         noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
         made_of = catalog.read_by(cursor, table.text).definition
+        make_ledger(session.cursor(), policy)
         catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
         return pa.table(
             {

@@ -14,6 +14,7 @@ import duckdb
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy, Privacy
+from sdcduck.catalog.cost_files import CostFile
 from sdcduck.errors import SDCError
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import choice, number, wrong
@@ -183,6 +184,22 @@ def check_beside_private(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> N
                 f"'{policy.name}' has records of '{other.name}', whose answers are counted{_for(other.role)} "
                 "(method := 'dp'), and what this policy tells would not be: take that back first (sdc_unprotect)"
             )
+
+
+def make_ledger(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Make the file of what questions cost, where there is none yet: what was spent before is not forgotten.
+
+    Raises:
+        SDCError: it is not what was written, or cannot be.
+    """
+    register = catalog.file_of(cursor)
+    if not policy.privacy.holds or register is None:
+        return
+    try:
+        with CostFile(register, policy.name).held():
+            pass
+    except OSError as problem:
+        raise SDCError(f"the ledger of '{policy.name}' cannot be written: {problem.strerror}") from None
 
 
 def _for(role: str) -> str:
