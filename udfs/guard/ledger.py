@@ -8,12 +8,13 @@ from sdcduck import catalog
 from sdcduck.catalog.chained_file import ChainBroken, Line
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import folded
 from sdcduck.udfs.arguments import needed
 
 _LOST = "what questions about '{}' have cost is not known: {}; no question about it is answered until it is"
-_TABLE = """SELECT "number", "time"::TIMESTAMP AS "time", login, question, unit, cost,
+_TABLE = """SELECT "number", replace("time", '+00:00', '')::TIMESTAMP AS "time", login, question, unit, cost,
     sum(cost) OVER (PARTITION BY unit ORDER BY "number") AS spent, neighbours FROM {rows} ORDER BY "number\""""
 
 
@@ -31,14 +32,17 @@ def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
         except (ChainBroken, OSError) as problem:
             raise SDCError(_LOST.format(asked, problem)) from None
         charges = [line for line in lines if line["kind"] == "charge"]
-        columns = {"time": "time", "login": "login", "question": "query", "unit": "unit", "neighbours": "neighbours"}
-        told = {name: pa.array([line[part] for line in charges], pa.string()) for name, part in columns.items()}
-        return pa.table(
-            {
-                "number": pa.array(range(1, len(charges) + 1), pa.int64()),
-                "cost": pa.array([line["cost"] for line in charges], pa.float64()),
-                **told,
-            }
-        )
+        parts = {"time": "time", "login": "login", "question": "query", "unit": "unit", "neighbours": "neighbours"}
+        told = {name: pa.array([line[part] for line in charges], pa.string()) for name, part in parts.items()}
+        told["number"] = pa.array(range(1, len(charges) + 1), pa.int64())
+        told["cost"] = pa.array([line["cost"] for line in charges], pa.float64())
+        return pa.table({name: told[name] for name in _COLUMNS})
 
     return Rows(read, _TABLE)
+
+
+_COLUMNS = {
+    "number": "BIGINT", "time": "VARCHAR", "login": "VARCHAR", "question": "VARCHAR", "unit": "VARCHAR",
+    "cost": "DOUBLE", "neighbours": "VARCHAR",
+}  # fmt: skip
+PLANNERS = (planner(plan_dp_ledger, _COLUMNS),)

@@ -18,7 +18,7 @@ from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
-from sdcduck.udfs.guard.ledger import plan_dp_ledger
+from sdcduck.udfs.guard.ledger import PLANNERS as LEDGER
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned
 from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, make_ledger, read_privacy
@@ -496,5 +496,5 @@ FAMILY = Family(
     name="guard",
     stored=("guard.sql",),
     temporary=("guard_tables.sql", "dp_ledger_tables.sql"),
-    planners=planners(plan_protect, plan_declare_public, plan_unprotect, plan_dp_ledger),
+    planners=(*planners(plan_protect, plan_declare_public, plan_unprotect), *LEDGER),
 )

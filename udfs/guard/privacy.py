@@ -164,6 +164,11 @@ def check_privacy(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Poli
         raise SDCError("method := 'dp' does not go with collations: texts that differ would be one")
     for other in catalog.policies(cursor):
         is_replaced = (folded(other.name), folded(other.role)) == (folded(policy.name), folded(policy.role))
+        if is_replaced and other.label == "unit-level" and other.method != "dp":
+            raise SDCError(
+                f"'{policy.name}' is protected by '{other.method}' now: what was answered under it is not undone, and "
+                "no budget counts it; take it back first (sdc_unprotect)"
+            )
         if other.label == "unit-level" and not is_replaced and _reads(cursor, other.name, policy.name):
             raise SDCError(
                 f"'{other.name}' has records of '{policy.name}' under another policy{_for(other.role)}, and what that "
