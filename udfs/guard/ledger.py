@@ -7,11 +7,10 @@ import pyarrow as pa
 from sdcduck import catalog
 from sdcduck.catalog.chained_file import ChainBroken, Line
 from sdcduck.catalog.cost_files import CostFile
-from sdcduck.errors import SDCError, unknown
+from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
-from sdcduck.quoting import folded
-from sdcduck.udfs.arguments import needed
+from sdcduck.udfs.source import source
 
 _LOST = "what questions about '{}' have cost is not known: {}; no question about it is answered until it is"
 _TABLE = """SELECT "number", replace("time", '+00:00', '')::TIMESTAMP AS "time", login, question, unit, cost,
@@ -20,10 +19,7 @@ _TABLE = """SELECT "number", replace("time", '+00:00', '')::TIMESTAMP AS "time",
 
 def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
     """``sdc_dp_ledger``: a row for each charge."""
-    asked = needed(tbl, "tbl", "name the table")
-    known = [policy.name for policy in catalog.policies(session.cursor()) if policy.label == "unit-level"]
-    if folded(asked) not in map(folded, known):
-        raise unknown("policy", asked, known)
+    asked = source(session.cursor(), tbl, "tbl").text
 
     def read() -> pa.Table:
         register = catalog.file_of(session.cursor())
