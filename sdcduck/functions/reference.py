@@ -126,7 +126,7 @@ SQL_FILES = (
     "perturbation.sql", "perturbation_tables.sql", "suppression.sql", "suppression_tables.sql",
     "suppression_exchange.sql", "synthesis_tables.sql", "record_swapping_tables.sql",
     "private_synthesis.sql", "private_synthesis_tables.sql", "synthetic_records.sql", "synthetic_records_tables.sql",
-    "dp_tables.sql", "dp_means_tables.sql", "dp_pca_tables.sql", "dp_ledger_tables.sql",
+    "dp_tables.sql", "dp_means_tables.sql", "dp_pca_tables.sql",
     "masking_tables.sql", "anonymize_tables.sql", "local_suppression_tables.sql", "recoding_tables.sql",
     "k_noise_tables.sql", "pram_tables.sql", "rank_swap_tables.sql", "add_noise_tables.sql", "estimates_tables.sql",
     "integral_tables.sql", "record_rules_tables.sql",
@@ -134,7 +134,8 @@ SQL_FILES = (
     "reconstruction_tables.sql", "recon_links_tables.sql", "synthetic_risk_tables.sql", "attacks_tables.sql",
     "sequence.sql", "sequence_tables.sql", "cubes_tables.sql", "plans_tables.sql", "sequence_check_tables.sql",
     "sequence_answers_tables.sql", "sequence_budget_tables.sql",
-    "guard.sql", "guard_tables.sql", "noise.sql", "audit_log_tables.sql", "users.sql", "users_tables.sql",
+    "guard.sql", "guard_tables.sql", "dp_ledger_tables.sql", "noise.sql", "audit_log_tables.sql", "users.sql",
+    "users_tables.sql",
     "hierarchy_tables.sql", "utility.sql", "utility_tables.sql", "release_report_tables.sql", "reference.sql",
 )  # fmt: skip
 PURE_SQL = frozenset([
