@@ -177,7 +177,7 @@ class Guard:
             self.plans.check(planned, query, rewritten)
             worth = self._laws.worth(rewritten)
             rewritten = self.charge(rewritten, parameters, query, user)
-            answer = self._run(self.drawn(rewritten, parameters, query, user), parameters)
+            answer = self._run(*self.drawn(rewritten, parameters, query, user))
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
             planned.refused(refused.code)
@@ -287,8 +287,10 @@ class Guard:
         self._sequences.charge(rewritten, parameters, query, user)
         return rewritten
 
-    def drawn(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
-        """What runs: with the noise that was drawn for it, where that is not done in SQL; charged for before.
+    def drawn(
+        self, rewritten: Rewritten, parameters: Parameters, query: str, user: str
+    ) -> tuple[Rewritten, Parameters]:
+        """What runs, and with what: with the noise that was drawn, where that is not done in SQL; charged for before.
 
         Its numbers stand in its text, which goes into no log.
 

@@ -62,8 +62,10 @@ class Asked(Protocol):
     def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
         """Write down what its answer tells, or refuse it; the same, with what is left in its notice."""
 
-    def drawn(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
-        """What runs: with the noise that was drawn for it."""
+    def drawn(
+        self, rewritten: Rewritten, parameters: Parameters, query: str, user: str
+    ) -> tuple[Rewritten, Parameters]:
+        """What runs, with the noise that was drawn for it, and the values of the parameters that are left in it."""
 
 
 class Question:
@@ -120,12 +122,12 @@ class Question:
             if self._stopped:
                 raise Refused("SDC091")
             self._rewritten = self._guard.charge(self._rewritten, parameters, self._query, self._user)
-            runs = self._guard.drawn(self._rewritten, parameters, self._query, self._user)
+            runs, given = self._guard.drawn(self._rewritten, parameters, self._query, self._user)
             constant = None if parameters else self._guard.constants.get(runs.sql)
             if constant is not None:
                 columns = self._repeat(constant)
             else:
-                columns = self._begin(runs, parameters)
+                columns = self._begin(runs, given)
                 held = 0
                 while self._rows < _HELD and held < _HELD_BYTES and (batch := self._next()) is not None:
                     self._held.append(batch)

@@ -13,22 +13,29 @@ that was charged and got no answer, since the process died, is not charged again
 
 from __future__ import annotations
 
+import datetime
 import hashlib
 import json
 import math
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from decimal import Decimal
 from pathlib import Path
+from uuid import UUID
+
+import duckdb
 
 from sdcduck.catalog import Policy, Privacy
 from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard.calls import Noised
 from sdcduck.guard.costs import Charge, Cost, Standing, check_budget, cost_of, grid_noise, policy_of, standing_of
+from sdcduck.guard.passes.reading import read
+from sdcduck.guard.question import written_down
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
-from sdcduck.guard.running import Limited, Parameters
+from sdcduck.guard.running import Limited, Parameters, check_parameters
 from sdcduck.quoting import folded
 
 _MOST_DRAWN = 200_000
@@ -38,6 +45,15 @@ _ROW = "_sdc_row"
 
 Numbers = list[list[int]]
 """Noisy totals in steps, a list for each column of each block."""
+
+Given = Mapping[str, object]
+"""Values of parameters by name, or by number."""
+
+_PLAIN = frozenset([
+    type(None), bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.datetime, datetime.time,
+    datetime.timedelta,
+])  # fmt: skip
+"""Types of values that are different texts where they are different."""
 
 
 @dataclass
@@ -63,24 +79,61 @@ class Releases:
         self._alone = threading.Lock()
         self._known: dict[str, _Known] = {}
 
-    def drawn(self, rewritten: Rewritten, parameters: Parameters, query: str, login: str) -> Rewritten:
-        """The question with numbers in it, charged for unless they were drawn before.
+    def drawn(
+        self, rewritten: Rewritten, parameters: Parameters, query: str, login: str
+    ) -> tuple[Rewritten, Parameters]:
+        """The question with numbers in it, charged for unless they were drawn before, and the parameters left in it.
 
         Raises:
             Refused: the budget is spent, or it cannot be known or written down whether it is.
         """
         # What stands nowhere in the query is read by nobody.
-        read = tuple(release for release in rewritten.releases if release.stands_for in rewritten.sql)
-        if not read:
-            return rewritten
-        rewritten = replace(rewritten, releases=read)
-        if parameters:
-            raise Refused("SDC081", "parameters: write the values")
-        policy, cost, key = self._cost(rewritten)
-        found = self._charged(policy, cost, key, query, login)
+        asked = tuple(release for release in rewritten.releases if release.stands_for in rewritten.sql)
+        if not asked:
+            return rewritten, parameters
+        rewritten = replace(rewritten, releases=asked)
+        around, within = self._parts(rewritten, parameters)
+        policy, cost, key = self._cost(rewritten, within)
+        self._check_binds(policy, key, rewritten.releases, within)
+        said = f"{query} -- {written_down(parameters)}" if parameters else query
+        found = self._charged(policy, cost, key, said, login)
         if found is None:
-            found = self._kept(policy, key, self._draw(rewritten.releases, cost, policy.privacy))
-        return _with_numbers(rewritten, found, cost)
+            found = self._kept(policy, key, self._draw(rewritten.releases, cost, policy.privacy, within))
+        return _with_numbers(rewritten, found, cost), around or None
+
+    def _parts(self, rewritten: Rewritten, parameters: Parameters) -> tuple[Given, Given]:
+        """The parameters of the query around the numbers, and those of the numbers: DuckDB takes none beside those.
+
+        Raises:
+            Refused: one has no value, or one that cannot be told from others.
+        """
+        texts = [_exact_sql(release) for release in rewritten.releases]
+        if not parameters and not any("$" in text for text in (rewritten.sql, *texts)):
+            return {}, {}
+        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters or [], 1))
+        values = {str(name): value for name, value in named.items()}
+        check_parameters(values.values())
+        around = self._parameters(rewritten.sql)
+        within = {name for text in texts for name in self._parameters(text)}
+        if around | within != set(values):
+            raise Refused("SDC081", "values for other parameters than there are")
+        return {name: values[name] for name in sorted(around)}, {name: values[name] for name in sorted(within)}
+
+    def _check_binds(self, policy: Policy, key: str, releases: Sequence[Release], given: Given) -> None:
+        """Refuse what DuckDB would not begin, before it is charged: it looks at no record for WHERE false.
+
+        Raises:
+            Refused: types do not go together.
+        """
+        with self._alone:
+            known = self._known.get(folded(policy.name))
+            if known is not None and key in known.charged:
+                return
+        for text in {_exact_sql(release): None for release in releases}:
+            self._columns(f"SELECT * FROM ({text}) WHERE false", given)
+
+    def _parameters(self, sql: str) -> set[str]:
+        return set(self._limited.ask(lambda cursor: read(cursor, sql)).parameters())
 
     def notes(self, rewritten: Rewritten) -> tuple[str, ...]:
         """What a question costs, and how its table stands, in words; nothing where nothing is drawn.
@@ -112,12 +165,16 @@ class Releases:
 
     # --- What it costs --------------------------------------------------------------------------------------------
 
-    def _cost(self, rewritten: Rewritten) -> tuple[Policy, Cost, str]:
+    def _cost(self, rewritten: Rewritten, given: Given | None = None) -> tuple[Policy, Cost, str]:
         if self._register is None:
             raise Refused("SDC082", "the database is in no file")
         policy = policy_of(rewritten)
         cost = cost_of(rewritten.releases, policy.privacy)
-        return policy, cost, _key(rewritten.releases, policy.privacy, cost.scales, self._version())
+        return (
+            policy,
+            cost,
+            _key(rewritten.releases, policy.privacy, cost.scales, [self._version(), _told(given or {})]),
+        )
 
     def _version(self) -> list[int]:
         """Of the data: another one when the file is. Its times are no secret, and nothing is looked at in it."""
@@ -181,14 +238,14 @@ class Releases:
 
     # --- The noise ------------------------------------------------------------------------------------------------
 
-    def _draw(self, releases: Sequence[Release], cost: Cost, privacy: Privacy) -> Numbers:
+    def _draw(self, releases: Sequence[Release], cost: Cost, privacy: Privacy, given: Given | None = None) -> Numbers:
         noise = grid_noise()
         drawn: Numbers = []
         exact: dict[str, list[list[int]]] = {}
         for release in releases:
             sql = _exact_sql(release)
             if sql not in exact:
-                exact[sql] = self._columns(sql)
+                exact[sql] = self._columns(sql, given or {})
             if len(exact[sql]) * len(exact[sql][0] if exact[sql] else []) > _MOST_DRAWN:
                 raise Refused("SDC081", "very many groups: ask for fewer columns at a time")
         for release, scales in zip(releases, cost.scales, strict=True):
@@ -199,9 +256,12 @@ class Releases:
             ]
         return drawn
 
-    def _columns(self, sql: str) -> list[list[int]]:
-        rows = self._limited.ask(lambda cursor: cursor.execute(sql).fetchall())
-        return [list(map(int, column)) for column in zip(*rows, strict=True)]
+    def _columns(self, sql: str, given: Given) -> list[list[int]]:
+        def ask(cursor: duckdb.DuckDBPyConnection) -> list[tuple[int, ...]]:
+            values = {name: given[name] for name in read(cursor, sql).parameters()} if given else None
+            return cursor.execute(sql, values).fetchall()
+
+        return [list(map(int, column)) for column in zip(*self._limited.ask(ask), strict=True)]
 
 
 class _Ledger:
@@ -245,10 +305,33 @@ def charge_of(line: Line) -> Charge:
     return Charge(line["unit"], float(line["cost"]), line["neighbours"])
 
 
+def _told(given: Given) -> list[list[str]]:
+    """Values as texts; others have others.
+
+    Raises:
+        Refused: it is not known whether they would have.
+
+    >>> _told({"1": 3, "2": "3", "3": [3.0, None]})
+    [['1', 'int', '3'], ['2', 'str', "'3'"], ['3', 'list', '[3.0, None]']]
+    """
+    for value in given.values():
+        _check_plain(value)
+    return [[name, type(value).__name__, repr(value)] for name, value in given.items()]
+
+
+def _check_plain(value: object) -> None:
+    if type(value) in (list, tuple):
+        assert isinstance(value, list | tuple)
+        for part in value:
+            _check_plain(part)
+    elif type(value) not in _PLAIN:
+        raise Refused("SDC081", f"a parameter that is a Python {type(value).__name__}")
+
+
 def _key(
-    releases: Sequence[Release], privacy: Privacy, scales: Sequence[Sequence[float]], version: Sequence[int]
+    releases: Sequence[Release], privacy: Privacy, scales: Sequence[Sequence[float]], version: Sequence[object]
 ) -> str:
-    """The same for the same totals with the same noise, of the same data under the same policy."""
+    """The same for the same totals with the same noise and parameters, of the same data under the same policy."""
     asked = [[release.cells, release.totals, [name for name, _ in release.columns]] for release in releases]
     said = json.dumps([asked, list(map(list, scales)), privacy.declared, list(version)])
     return hashlib.sha256(said.encode()).hexdigest()

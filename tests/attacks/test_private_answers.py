@@ -18,7 +18,7 @@ from scipy.stats import beta
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.releases import Releases
+from sdcduck.guard.releases import Given, Releases
 
 pytest.importorskip("opendp")
 
@@ -42,8 +42,8 @@ def drawn(guard: Guard, query: str, runs: int) -> list[np.ndarray]:
     policy, cost, _ = releases._cost(rewritten)
     exact = releases._columns
 
-    def again(sql: str) -> list[list[int]]:
-        return [column * _AT_ONCE for column in exact(sql)]
+    def again(sql: str, given: Given) -> list[list[int]]:
+        return [column * _AT_ONCE for column in exact(sql, given)]
 
     releases._columns = again  # type: ignore[method-assign]
     every = [releases._draw(rewritten.releases, cost, policy.privacy) for _ in range(runs // _AT_ONCE)]
@@ -138,16 +138,29 @@ QUESTIONS = [
     "SELECT count(*) FROM (FROM people)",
     "SELECT 1 / count(*) FROM people WHERE age = 500",
 ]
+ASKED_WITH: list[tuple[str, list[object]]] = [
+    ("SELECT count(*) FROM people WHERE 10 / (age - $1) > 1", [500]),
+    ("SELECT count(*) FROM people WHERE CAST(region AS INTEGER) > $1", [1]),
+    ("SELECT count(*) FROM people WHERE region > $1", [1]),
+    ("SELECT count(*) FROM people WHERE age > $1", ["no number"]),
+    ("SELECT count(*) FROM people WHERE age >= 500 AND age > CAST($1 AS INTEGER)", ["no number"]),
+    ("SELECT count(*) FROM people WHERE CASE WHEN age = 500 THEN CAST($1 AS INTEGER) > 0 END", ["no number"]),
+    ("SELECT count(*) FILTER (WHERE age = 500 AND $1 / (age - 500) > 1) FROM people", [1]),
+    ("SELECT sum(income * $1) FROM people", [1e308]),
+    ("SELECT sum(CASE WHEN age = 500 THEN income + CAST($1 AS INTEGER) END) FROM people", ["no number"]),
+    ("SELECT region = $1, count(*) FROM people WHERE age >= 500 GROUP BY 1 ORDER BY 1", ["somewhere else"]),
+]
+"""Values that could fail where a record is looked at, and not where there is none."""
 ODD = [
     ONE, OTHER, ONE | {"income": math.nan}, ONE | {"income": math.inf}, ONE | {"income": None}, ONE | {"region": None},
     ONE | {"region": "somewhere else"}, ONE | {"age": None}, ONE | {"age": 2_000_000_000}, ONE | {"income": 1e308},
 ]  # fmt: skip
 
 
-def shape(guard: Guard, query: str) -> object:
+def shape(guard: Guard, query: str, parameters: list[object] | None = None) -> object:
     """All of an answer but its noisy numbers; or what it is refused with, to the letter."""
     try:
-        answer = guard.sql(query)
+        answer = guard.sql(query, parameters)
     except Refused as refused:
         return str(refused)
     keys = [name for name in answer.column_names if name in ("region", "ill", "(age // 30)")]
@@ -166,6 +179,8 @@ def test_nothing_but_noisy_numbers_depends_on_a_person(tmp_path: Path) -> None:
         rows = f"SELECT * FROM ({RECORDS}) WHERE id <> 7 UNION ALL BY NAME SELECT {written}"
         with closing(sdcduck.open_guard(made(tmp_path / str(place), rows, domains=DOMAINS))) as guard:
             found.append([shape(guard, query) for query in QUESTIONS])
+            found[-1] += [shape(guard, query, parameters) for query, parameters in ASKED_WITH]
+            found[-1].append(guard.sql("SHOW sdc_budget").to_pylist())
     for other in found[1:]:
         assert other == found[0]
 

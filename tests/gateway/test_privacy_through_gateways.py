@@ -79,3 +79,21 @@ def test_the_log_has_no_numbers_that_were_drawn(gateways: list[Served]) -> None:
     assert line["verdict"] == "answered"
     assert line["methods"] == ["dp"]
     assert "WHERE FALSE" in line["sql"].upper()
+
+
+def test_values_that_programs_bind_are_part_of_the_question(gateways: list[Served]) -> None:
+    """As BI tools filter: the same values cost nothing again, and others are charged."""
+    one, other = gateways
+    query = "SELECT region, count(*) AS n FROM people WHERE age > %s AND region = ANY(%s) GROUP BY region ORDER BY 1"
+    found = []
+    for served, user, binary in ((one, "ann", False), (other, "bob", False), (one, "bob", True)):
+        with psycopg.connect(**{**served.options, "user": user}, autocommit=True) as con:
+            found.append(con.execute(query, (30, ["n", "s"]), prepare=True, binary=binary).fetchall())
+    assert found[0] == found[1] == found[2]
+    assert [region for region, _ in found[0]] == ["n", "s"]
+    assert [n for _, n in found[0]] == pytest.approx([244, 266], abs=15)
+    assert rows(one, "ann", "SHOW sdc_budget")[0][4] == 1
+    with psycopg.connect(**one.options, autocommit=True) as con:
+        con.execute(query, (31, ["n", "s"])).fetchall()
+        with pytest.raises(psycopg.Error, match="SDC080"):
+            con.execute(query, (32, ["n", "s"]))

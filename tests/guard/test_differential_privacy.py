@@ -195,8 +195,70 @@ def test_what_is_not_answered_costs_nothing(make: Make, question: str, tmp_path:
     assert charges(tmp_path / "register") == 0
 
 
-def test_parameters_are_refused(make: Make, tmp_path: Path) -> None:
-    assert "parameters" in refusal(make(), "SELECT count(*) FROM people WHERE age > $1", parameters=[3])
+ASKED_WITH = [
+    ("SELECT count(*) AS n FROM people WHERE age > $1", [60]),
+    ("SELECT count(*) AS n FROM people WHERE region = ? AND ill", ["n"]),
+    ("SELECT count(*) FILTER (WHERE age < $age) + $more AS n FROM people", {"age": 30, "more": 1000}),
+    ("SELECT sum(CASE WHEN age < $2 THEN 1 ELSE 0 END) AS n FROM people WHERE region IN ($1, $3)", ["n", 45, "s"]),
+    ("SELECT region, count(*) AS n FROM people WHERE region <> $1 AND age > $2 GROUP BY region HAVING count(*) > $3 "
+     "ORDER BY region LIMIT $4", ["n", 10, 200, 2]),
+    ("SELECT age >= $1 AS old, count(*) AS n FROM people WHERE age >= 0 GROUP BY age >= $1 ORDER BY 1", [65]),
+    ("SELECT count(*) AS n FROM people WHERE $1", [True]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("question", "parameters"), ASKED_WITH)
+def test_parameters_stand_for_values(generous: Guard, question: str, parameters: list[object]) -> None:
+    """In conditions, in groups and around the released numbers."""
+    con = duckdb.connect()
+    records = RECORDS.replace("'unknown'", "NULL")
+    con.execute(f"CREATE TABLE people AS {records}")
+    wanted = con.execute(question, parameters).fetchall()
+    found = [tuple(row.values()) for row in generous.sql(question, parameters).to_pylist()]
+    assert [row[:-1] for row in found] == [row[:-1] for row in wanted]
+    assert [row[-1] for row in found] == pytest.approx([row[-1] for row in wanted], abs=12)
+    con.close()
+
+
+def test_other_values_of_parameters_are_other_questions(make: Make, tmp_path: Path) -> None:
+    """The same values have the same answer for nothing; a text is no number; what is around the numbers is not charged."""
+    guard, query = make(), "SELECT count(*) + $2 AS n FROM people WHERE age = $1"
+    first = [guard.sql(query, [age, 0]).to_pylist()[0]["n"] for age in (3, 4, 3)]
+    assert first[0] == first[2]
+    assert charges(tmp_path / "register") == 2
+    assert guard.sql(query, [3, 5000]).to_pylist()[0]["n"] == first[0] + 5000
+    assert guard.stream(query, [3, 1]).read_all().to_pylist()[0]["n"] == first[0] + 1
+    assert charges(tmp_path / "register") == 2
+    guard.sql(query, ["3", 0])
+    assert charges(tmp_path / "register") == 3
+    lines = [line["query"] for line in CostFile(tmp_path / "register", "people").lines() if line["kind"] == "charge"]
+    assert lines[0] == query + ' -- {"1": 3, "2": 0}'
+
+
+@pytest.mark.parametrize(("right", "parameters"), [("1", None), ("$1", [1])])
+def test_what_does_not_go_together_is_not_charged(
+    make: Make, tmp_path: Path, right: str, parameters: list[object] | None
+) -> None:
+    """DuckDB says so of the types alone."""
+    said = refusal(make(), f"SELECT count(*) FROM people WHERE region > {right}", parameters=parameters)
+    assert "a cast helps" in said
+    assert charges(tmp_path / "register") == 0
+
+
+class Odd(str):
+    """A text whose `repr` is not its own."""
+
+    def __repr__(self) -> str:
+        return "'n'"
+
+
+@pytest.mark.parametrize(
+    "parameters", [[], ["n", 3], {"1": "n", "2": 3}, {"region": "n"}, [Odd("s")], [[Odd("s")]], ["n" * 20_000]]
+)
+def test_parameters_that_are_not_those_of_the_question_cost_nothing(
+    make: Make, tmp_path: Path, parameters: object
+) -> None:
+    assert refusal(make(), "SELECT count(*) FROM people WHERE region = $1", parameters=parameters).startswith("SDC")
     assert charges(tmp_path / "register") == 0
 
 

@@ -66,8 +66,6 @@ def _check(part: exp.Expr, alias: str) -> None:
         raise Refused("SDC081", "a subquery beside records: ask it first, and write what it says into WHERE")
     if part.find(*_TIMES) is not None:
         raise Refused("SDC081", "the time of day: write the date")
-    if part.find(exp.Placeholder, exp.Parameter) is not None:
-        raise Refused("SDC081", "parameters: write the values")
     if any(column.table != alias for column in part.find_all(exp.Column)):
         raise Refused("SDC081", "a column that is not of the table")
 
