@@ -10,7 +10,7 @@
 --| @column number BIGINT: of the charge, from 1
 --| @column time TIMESTAMP: when it was charged, UTC; nothing is decided by it
 --| @column login VARCHAR: who asked, as the caller of the guard said
---| @column question VARCHAR: the first 2,000 characters
+--| @column question VARCHAR: the first 2,000 characters, with the values of its parameters behind it
 --| @column unit VARCHAR: what costs add up in: 'rho' of zero-concentrated differential privacy, or 'epsilon'
 --| @column cost DOUBLE: of this question
 --| @column spent DOUBLE: of all questions in this unit up to it
