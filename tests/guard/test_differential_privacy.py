@@ -16,6 +16,7 @@ import sdcduck
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.guard import NOTICE
 from sdcduck.guard.releases import Releases
 
 pytest.importorskip("opendp")
@@ -567,3 +568,16 @@ def test_odd_values_of_a_measure_are_none(tmp_path: Path) -> None:
     assert row["n"] == pytest.approx(800, abs=15)
     assert row["s"] == pytest.approx(400 * 8e14 - 400 * 9e14, rel=0.4)
     assert -9e14 <= row["m"] <= 8e14
+
+
+def test_a_question_is_counted_before_it_is_charged(tmp_path: Path) -> None:
+    """Who may ask no more on this day spends nothing; the answer says how many questions are left."""
+    register = made(tmp_path / "r")
+    with closing(sdcduck.connect(str(register))) as con:
+        con.execute("FROM sdc_question_budget('people', 1)").fetchall()
+    with closing(sdcduck.open_guard(register)) as guard:
+        answer = guard.sql("SELECT count(*) AS n FROM people", user="ann")
+        assert answer.to_pylist()[0]["n"] == pytest.approx(PEOPLE, abs=12)
+        assert (answer.schema.metadata or {})[NOTICE.encode()] == b"people: 0 of 1 questions are left today"
+        assert refusal(guard, "SELECT count(*) FROM people WHERE ill", user="ann").startswith("SDC073")
+    assert charges(register) == 1
