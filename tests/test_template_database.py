@@ -186,7 +186,10 @@ def test_the_next_process_copies_what_one_made(monkeypatch: pytest.MonkeyPatch, 
         assert con.execute("FROM sdc.settings WHERE name = 'secret'").fetchall() == []
 
 
-def test_what_is_kept_is_that_of_this_duckdb_and_of_these_sources(tmp_path: Path) -> None:
+def test_what_is_kept_is_that_of_this_duckdb_and_of_these_sources(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
     module = str(tmp_path / "module.py")
     texts = [["a"], ["b"], ["a", "b"], ["ab"], ["a"]]
     paths = [kept_beside(module, lambda text=text: text) for text in texts]  # type: ignore[misc]

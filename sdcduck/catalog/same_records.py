@@ -95,11 +95,17 @@ def open_in_role(
 
 
 def _open_as_copy(con: duckdb.DuckDBPyConnection, one: Policy, other: Policy) -> Twice | None:
-    """The other policy, where it is of a copy of the same records, and has another answer to the same question."""
-    of_policies = _policies_differ(one, other)
+    """The other policy, where it is of a copy of the same records, and makes another noise in the same way."""
+    if one.method != other.method or one.method not in ("cell_key", "rounding"):
+        return None
+    tables = [(policy.ptable, policy.magnitude_ptable) for policy in (one, other)]
     for mine, its in product(_kinds(one), _kinds(other)):
-        differs = of_policies
-        if differs is None and mine.record_key is not None:
+        differs = None
+        if one.method == "cell_key" and tables[0] != tables[1]:
+            differs = "p-tables"
+        elif one.method == "rounding" and one.base != other.base:
+            differs = f"base ({one.base} and {other.base})"
+        else:
             units = _compared(con, (one.name, mine), (other.name, its))
             if units is not None and units.other_keys > units.common / 2:
                 differs = f"record_key: {units.other_keys} units have other keys there"

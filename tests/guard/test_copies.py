@@ -73,31 +73,6 @@ def test_rounding_to_another_base(con: duckdb.DuckDBPyConnection) -> None:
     protect(con, "copy", ", method := 'rounding', base := 5")
 
 
-@pytest.mark.parametrize(
-    ("one", "other", "differs"),
-    [
-        ("method := 'cell_key'", "method := 'threshold', min_units := 3", "method ('threshold' and 'cell_key')"),
-        ("method := 'rounding', base := 5", "method := 'threshold', min_units := 3", "method ('threshold' and 'rounding')"),
-        ("method := 'threshold', min_units := 5", "method := 'threshold', min_units := 3", "min_units (3, and 5 there)"),
-        ("method := 'cell_key', min_units := 5", "method := 'cell_key'", "min_units (1, and 5 there)"),
-        ("method := 'suppression', publication := 'towns'", "method := 'threshold', min_units := 1", "method ('threshold' and 'suppression')"),
-    ],
-)  # fmt: skip
-def test_another_method_or_threshold_is_the_other_half_of_an_answer(
-    con: duckdb.DuckDBPyConnection, one: str, other: str, differs: str
-) -> None:
-    """A copy under a threshold showed the true numbers of what had noise, and the smaller of two thresholds holds."""
-    con.execute("FROM sdc_unprotect('people'); CREATE TABLE copy AS FROM people")
-    towns = "SELECT town, count(*) AS n FROM people GROUP BY CUBE(town)"
-    con.execute(f"FROM sdc_publish('towns', '{towns}', max_count := 2)").fetchall()
-    protect(con, "people", f", {one}", income="")
-    with pytest.raises(duckdb.Error) as found:
-        protect(con, "copy", f", {other}", income="")
-    assert "'copy' looks like a copy of 'people' ('town' is" in str(found.value)
-    assert differs in str(found.value)
-    protect(con, "copy", f", {one}", income="")
-
-
 OTHERS = {
     "the same keys": "CREATE TABLE copy AS FROM people",
     "other people of the same numbers": "CREATE TABLE copy AS SELECT id, id * 37 % 11 AS town, 5 + id * 31 % 977 AS income, sdc_record_key(id + 1000000) AS record_key FROM people",
