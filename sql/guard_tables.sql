@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse') -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse', epsilon := NULL, delta := 0, per_question := NULL, domains := NULL, neighbours := 'replace', contributions := 1) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -14,7 +14,7 @@
 --|      `{'person_id': 'person_key', 'firm_id': 'firm_key'}`
 --| @arg dimensions VARCHAR[]: columns to group by and filter on
 --| @arg measures VARCHAR[]: numeric columns to add up
---| @arg method VARCHAR: cell_key, suppression, threshold or rounding
+--| @arg method VARCHAR: cell_key, suppression, threshold, rounding or dp (differential privacy; see docs/dp_guard.md)
 --| @arg ptable VARCHAR: p-table for counts (cell_key)
 --| @arg magnitude_ptable VARCHAR: p-table for sums (cell_key)
 --| @arg min_units INTEGER or STRUCT of them: groups of fewer units are left out; threshold needs it, elsewhere NULL is 1. With
@@ -43,6 +43,14 @@
 --| @arg secrets VARCHAR[]: the dimensions that nobody should learn of a unit; who has which others is taken as known. 'atoms' and
 --|      'pairwise' take all for secrets unless some are named, and then the combinations that there are of the others as known
 --| @arg on_breach VARCHAR: 'refuse' such a question, or answer it and 'log' it (`sdc_sequence`)
+--| @arg epsilon DOUBLE: what the answers to all questions of everybody may cost together (dp)
+--| @arg delta DOUBLE: the probability that is left out of that, far below one part in the number of people; 0: none, with Laplace
+--|      noise, of which few questions are answered (dp)
+--| @arg per_question DOUBLE: the epsilon of one question alone, whatever it counts and adds up (dp)
+--| @arg domains STRUCT of lists or VARCHAR: the values of dimensions that may be grouped by, as everybody knows them:
+--|      `{'region': ['north', 'south']}`; other values are a group of their own, NULL. 'public': those that types say (dp)
+--| @arg neighbours VARCHAR: what is hidden: that one unit is another one ('replace'), or that it is there ('add_remove') (dp)
+--| @arg contributions BIGINT: rows of a unit; only 1 is available yet (dp)
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered

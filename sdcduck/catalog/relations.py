@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 import duckdb
 
@@ -64,6 +64,37 @@ class SequenceLimit:
 
 
 @dataclass(frozen=True)
+class Privacy:
+    """What the answers about a table may cost together, see `sdc_protect(.., method := 'dp')`.
+
+    Attributes:
+        epsilon: of all answers together; 0: the policy is of another method.
+        delta: of all answers together; 0: the noise is Laplace, and costs are epsilons.
+        per_question: the epsilon that one question would cost alone.
+        neighbours: 'replace' or 'add_remove'.
+        domains: the values of dimensions that may be grouped by, as texts, and the type that they are of.
+        declared: another text each time it is declared: what was answered before is not answered again for nothing.
+    """
+
+    epsilon: float = 0
+    delta: float = 0
+    per_question: float = 0
+    neighbours: str = "replace"
+    domains: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
+    declared: str = ""
+
+    @property
+    def holds(self) -> bool:
+        """Whether anything is counted."""
+        return self.epsilon > 0
+
+    @property
+    def gaussian(self) -> bool:
+        """Whether the noise is Gaussian."""
+        return self.delta > 0
+
+
+@dataclass(frozen=True)
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
@@ -103,6 +134,7 @@ class Policy:
     kinds: tuple[Kind, ...] = ()
     sequence: SequenceLimit = SequenceLimit()
     questions: int | None = None
+    privacy: Privacy = Privacy()
 
     @property
     def others(self) -> tuple[Kind, ...]:
@@ -155,7 +187,9 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     ]  # fmt: skip
     every = [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
     limited = [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
-    return [replace(policy, questions=budgets.get(_budget_of(policy.name, policy.role))) for policy in limited]
+    counted = [replace(policy, questions=budgets.get(_budget_of(policy.name, policy.role))) for policy in limited]
+    private = _stored_privacy(con)
+    return [_of_privacy(policy, private.get((policy.name, policy.role))) for policy in counted]
 
 
 def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
@@ -184,7 +218,14 @@ def _part_of(policy: Policy) -> str | None:
     return policy.unit if policy.method == "threshold" else policy.record_key
 
 
-_METHODS = ("cell_key", "suppression", "threshold", "rounding")
+def _of_privacy(policy: Policy, stored: Privacy | None) -> Policy:
+    """A policy with what its answers may cost; without it that of a private table is not whole."""
+    if policy.method != "dp":
+        return policy
+    return replace(policy, privacy=stored or Privacy(), is_whole=policy.is_whole and stored is not None)
+
+
+_METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
 
 
 def _stored_limits(
@@ -263,6 +304,18 @@ def store_budget(con: duckdb.DuckDBPyConnection, name: str, role: str, questions
 
 def _forget_budget(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     con.execute("DELETE FROM sdc.settings WHERE name = ?", [_budget_of(name, role)])
+
+
+def _stored_privacy(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Privacy]:
+    """By name and role of the policy, what its answers may cost: an older sdcduck does not know the method."""
+    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'privacy ')").fetchall()
+    return {
+        (stored["name"], stored["role"]): Privacy(
+            float(stored["epsilon"]), float(stored["delta"]), float(stored["per_question"]), stored["neighbours"],
+            tuple((name, kind, tuple(values)) for name, kind, values in stored["domains"]), stored["declared"],
+        )
+        for stored in (json.loads(text) for (text,) in rows)
+    }  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -351,6 +404,9 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
                 | {"secrets": list(limit.secrets)}
             )
             set_setting(con, _sequence_of(policy.name, policy.role), stored)
+        if policy.privacy.holds:
+            costs = {"name": policy.name, "role": policy.role, **asdict(policy.privacy)}
+            set_setting(con, _privacy_of(policy.name, policy.role), json.dumps(costs))
         made_up = first_row(con, preview_digest(policy)) if policy.preview is not None else None
         if made_up is not None:
             set_setting(con, _preview_of(policy.name, policy.role), made_up[0])
@@ -415,6 +471,10 @@ def _budget_of(name: str, role: str) -> str:
     return f"questions {json.dumps([folded(name), folded(role)])}"
 
 
+def _privacy_of(name: str, role: str) -> str:
+    return f"privacy {json.dumps([folded(name), folded(role)])}"
+
+
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:
     """What `preview_digest` said of a preview when it was declared; None: nobody asked then."""
     return setting(con, _preview_of(policy.name, policy.role))
@@ -454,7 +514,8 @@ def renew_policies(
 def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     same = f"{folded_sql('name')} = ? AND coalesce({folded_sql('role')}, '') = ?"
     con.execute(f"DELETE FROM sdc.policies WHERE {same}", [folded(name), folded(role)])
-    kept = [of(name, role) for of in (_columns_of, _definition_of, _preview_of, _limits_of, _kinds_of, _sequence_of)]
+    noted = (_columns_of, _definition_of, _preview_of, _limits_of, _kinds_of, _sequence_of, _privacy_of)
+    kept = [of(name, role) for of in noted]
     con.execute("DELETE FROM sdc.settings WHERE name IN (SELECT unnest(?))", [kept])
 
 

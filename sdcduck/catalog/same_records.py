@@ -131,6 +131,8 @@ def _policies_differ(one: Policy, other: Policy) -> str | None:
     """What makes two policies answer the same question about the same records with two numbers; None: nothing."""
     if one.sequence.holds or other.sequence.holds:  # what is told under one policy is not counted under the other
         return "sequence: one policy counts what its own answers tell"
+    if one.privacy.holds or other.privacy.holds:  # one table has one budget, whatever is told under another policy
+        return "method := 'dp': a policy counts what its own answers cost"
     if one.method != other.method:
         return f"method ('{one.method}' and '{other.method}')"
     if one.method == "suppression":

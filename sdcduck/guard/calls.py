@@ -75,14 +75,19 @@ class Total(NamedTuple):
     Attributes:
         sql: the published number.
         spread: how far numbers on its grid lie apart at least; nothing where there is no grid.
+        ends: what the values of the measure are taken to be between, where their mean is kept there, too.
     """
 
     sql: str
     spread: str = ""
+    ends: tuple[float, float] | None = None
 
     def mean(self, known: str, steps: Steps) -> str:
         """The published sum over a published count, on the grid of that."""
         quotient = f"{self.sql} / nullif({known}, 0)"
+        if self.ends is not None:
+            low, high = self.ends
+            return f"CASE WHEN {known} > 0 THEN greatest(least({quotient}, {high!r}), {low!r}) END"
         if not self.spread:
             return quotient
         step = steps.column(6, f"_sdc_grid_step({steps.column(5, f'{self.spread} / nullif({known}, 0)')})")
@@ -105,6 +110,41 @@ class Sets(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Noised:
+    """A total over records that noise is added to before it is anybody's.
+
+    Attributes:
+        low: the least that one record adds to it, in steps, 0 or below.
+        high: the most, 0 or above.
+        step: what a step is worth.
+        statistic: what it is, as `sdc_noise` calls it.
+        of: the measure, as the custodian calls it.
+    """
+
+    low: int
+    high: int
+    step: float
+    statistic: str
+    of: str = ""
+
+
+class Drawn(NamedTuple):
+    """The totals of a block that noise is drawn for.
+
+    Attributes:
+        policy: the name of the table.
+        cells: the SELECT of all groups that there may be, over no record; None: all records are one group.
+        keys: the columns of the groups.
+        totals: the columns of the totals.
+    """
+
+    policy: str
+    cells: exp.Select | None
+    keys: tuple[str, ...]
+    totals: dict[str, Noised]
+
+
+@dataclass(frozen=True)
 class Numbered:
     """The group keys and the numbers of a block.
 
@@ -118,6 +158,7 @@ class Numbered:
         around: what is written before and after the text of ``grouped``.
         order: what is written behind that, to put the groups in the order of their keys; empty: they need none.
         sets: what each number counts, where a policy limits the sequence of answers.
+        drawn: what noise is drawn for, where that is not done in SQL.
     """
 
     columns: tuple[str, ...]
@@ -126,6 +167,7 @@ class Numbered:
     around: tuple[str, str]
     order: str
     sets: Sets | None = None
+    drawn: Drawn | None = None
 
 
 def chosen(condition: str, value: str) -> str:

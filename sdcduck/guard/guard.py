@@ -30,6 +30,7 @@ from sdcduck.guard.question import Constant, Question, columns_of, written_down
 from sdcduck.guard.question_budgets import Left, QuestionBudgets
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rehearsal import questions, rehearsed
+from sdcduck.guard.releases import Releases
 from sdcduck.guard.rewriter import Rewriter
 from sdcduck.guard.rewritings import Rewritings
 from sdcduck.guard.rewritten import Origin, Rewritten
@@ -140,6 +141,7 @@ class Guard:
             self._limited, file, lambda policy: laws.of(policy, "count"), self._schema.is_settled
         )
         self._questions = QuestionBudgets(file)
+        self._releases = Releases(self._limited, file)
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -175,7 +177,7 @@ class Guard:
             self.plans.check(planned, query, rewritten)
             worth = self._laws.worth(rewritten)
             rewritten = self.charge(rewritten, parameters, query, user)
-            answer = self._run(rewritten, parameters)
+            answer = self._run(*self.drawn(rewritten, parameters, query, user))
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
             planned.refused(refused.code)
@@ -275,7 +277,7 @@ class Guard:
         """Write down what the answer to a question tells, where a policy limits that; before it is made.
 
         Returns:
-            What runs: with what is left in its notice.
+            The same, with what is left in its notice.
 
         Raises:
             Refused: too much would be known, or too much was asked on this day.
@@ -284,6 +286,18 @@ class Guard:
             rewritten = self._questions.charge(rewritten, user)
         self._sequences.charge(rewritten, parameters, query, user)
         return rewritten
+
+    def drawn(
+        self, rewritten: Rewritten, parameters: Parameters, query: str, user: str
+    ) -> tuple[Rewritten, Parameters]:
+        """What runs, and with what: with the noise that was drawn, where that is not done in SQL; charged for before.
+
+        Its numbers stand in its text, which goes into no log.
+
+        Raises:
+            Refused: the budget is spent.
+        """
+        return self._releases.drawn(rewritten, parameters, query, user)
 
     def stream(
         self,
@@ -345,13 +359,12 @@ class Guard:
         try:
             rewritten = self._rewrite(explained(query) or query, version, user or "", first)
             worth = self._laws.worth(rewritten)
+            notes = (*rewritten.notes, *self._releases.notes(rewritten))
         except Refused as refused:
             if user is not None:
                 self.audit.write(query, user, start, refused.code, 0, None, version)
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
-        return Explanation(
-            True, rewritten.sql, rewritten.notes, 1000 * (time.perf_counter() - start), rewritten.columns, worth
-        )
+        return Explanation(True, rewritten.sql, notes, 1000 * (time.perf_counter() - start), rewritten.columns, worth)
 
     def _values(
         self, query: str, user: str, seconds: float | None, first: Callable[[Question], None] | None
@@ -485,6 +498,18 @@ class Guard:
         return self._questions.left(user, every)
 
     @in_memory()
+    def _budgets(self, version: str) -> list[tuple[str, float, float, float, int, float, int]]:
+        """Of each table with a budget, what questions may cost and have cost (`Known.budgets`)."""
+        with self._alone:
+            every = [policy for policy in self._schema.policies(version).values() if policy.privacy.holds]
+        found = []
+        for policy in every:
+            standing, privacy = self._releases.standing(policy), policy.privacy
+            limits = (policy.name, privacy.epsilon, privacy.delta, privacy.per_question)
+            found.append((*limits, standing.questions, standing.spent, standing.left))
+        return found
+
+    @in_memory()
     def _database(self) -> str:
         with self._alone:
             return self._schema.database()
@@ -560,6 +585,10 @@ class _Told:
     def left(self) -> list[Left]:
         """What whoever asks may ask yet."""
         return self._guard._left(self._user, self._version)
+
+    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
+        """What questions may cost and have cost."""
+        return self._guard._budgets(self._version)
 
     def answers(self, query: str) -> bool:
         """Whether a query would be answered."""

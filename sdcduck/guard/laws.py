@@ -11,6 +11,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from sdcduck.catalog import Policy
+from sdcduck.guard.costs import laws_of as laws_of_drawn
 from sdcduck.guard.passes.words import words_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import PREVIEW, Origin, Rewritten
@@ -87,9 +88,12 @@ class Laws:
     def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
         """What the columns of an answer are worth; none where it is not known of what they are made."""
         policies = {policy.name: policy for policy in rewritten.policies}
+        drawn = laws_of_drawn(rewritten) if rewritten.releases else None
 
         def laws_of(statistic: Statistic) -> Sequence[Law]:
             policy = policies.get(statistic.table)
+            if drawn is not None and policy is not None and policy.privacy.holds:
+                return drawn(statistic)
             return [] if policy is None else self.of(policy, statistic.kind)
 
         return tuple(_worth(origin, laws_of) for origin in rewritten.columns)
@@ -121,7 +125,7 @@ def explanation(rewritten: Rewritten, worth: Sequence[Worth]) -> Rewritten:
     rows = list(zip(*(column.to_pylist() for column in table_of_worth(worth).columns), strict=True))
     return replace(
         rewritten, sql=_values(rows, _OF_WORTH), unique=(), notice="", columns=tuple(map(Origin, _OF_WORTH)),
-        grouped=False, constant=False, rows=None, preview=None,
+        grouped=False, constant=False, rows=None, preview=None, releases=(),
     )  # fmt: skip
 
 

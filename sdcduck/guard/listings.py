@@ -53,6 +53,11 @@ _SEQUENCE = "sdc_sequence"
 _TOLD = {"name": "VARCHAR", "answers": "BIGINT", "sets": "BIGINT", "least_error": "DOUBLE", "limit": "DOUBLE"}
 _QUESTIONS = "sdc_questions"
 _LEFT = {"name": "VARCHAR", "asked": "BIGINT", "questions": "BIGINT", "left": "BIGINT", "day": "DATE"}
+_BUDGET = "sdc_budget"
+_BUDGETS = {
+    "name": "VARCHAR", "epsilon": "DOUBLE", "delta": "DOUBLE", "per_question": "DOUBLE", "questions": "BIGINT",
+    "spent": "DOUBLE", "questions_left": "BIGINT",
+}  # fmt: skip
 _SCHEMAS = {"database_name": "VARCHAR", "schema_name": "VARCHAR", "current": "BOOLEAN"}
 
 
@@ -76,6 +81,10 @@ class Known(Protocol):
 
     def left(self) -> list[tuple[str, int, int, int, str]]:
         """Of each table with a budget of questions, how many whoever asks has asked today, may ask, and may ask yet."""
+
+    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
+        """Of each table with a budget: its epsilon and delta, the epsilon of one question, how many were charged, the
+        epsilon of all of them, and how many are left."""
 
 
 def listed(query: str, known: Known) -> str:
@@ -143,6 +152,8 @@ class _Asked:
                 return rows_of(_TOLD, self._known.told(), order=["name"])
             if said == [_QUESTIONS]:
                 return rows_of(_LEFT, self._known.left(), order=["name"])
+            if said == [_BUDGET]:
+                return rows_of(_BUDGETS, self._known.budgets(), order=["name"])
             if said == ["schemas"]:
                 return rows_of(_SCHEMAS, [(self._known.database(), "main", True)])
         if said[:1] == ["table"] and len(said) > 1:

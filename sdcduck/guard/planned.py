@@ -54,8 +54,10 @@ _LOG = {
 }  # fmt: skip
 MOST_LINES = 200
 """Of a plan that an analyst is shown, the newest."""
-_MAY_BE_ASKED_AGAIN = frozenset(["SDC072", "SDC073", "SDC076", "SDC091", "SDC092", "SDC094", "SDC095"])
-"""Refusals that are not about the question: no time, no memory, no disk, no more today."""
+_MAY_BE_ASKED_AGAIN = frozenset(
+    ["SDC072", "SDC073", "SDC076", "SDC080", "SDC082", "SDC091", "SDC092", "SDC094", "SDC095"]
+)
+"""Refusals that are not about the question: no time, no memory, no disk, no more today, nothing left to spend."""
 
 Value = str | int | None | list["Value"] | dict[str, "Value"]
 

@@ -60,7 +60,12 @@ class Asked(Protocol):
         """What the columns of its answer are worth."""
 
     def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
-        """Write down what its answer tells, or refuse it; what runs."""
+        """Write down what its answer tells, or refuse it; the same, with what is left in its notice."""
+
+    def drawn(
+        self, rewritten: Rewritten, parameters: Parameters, query: str, user: str
+    ) -> tuple[Rewritten, Parameters]:
+        """What runs, with the noise that was drawn for it, and the values of the parameters that are left in it."""
 
 
 class Question:
@@ -117,17 +122,18 @@ class Question:
             if self._stopped:
                 raise Refused("SDC091")
             self._rewritten = self._guard.charge(self._rewritten, parameters, self._query, self._user)
-            constant = None if parameters else self._guard.constants.get(self._rewritten.sql)
+            runs, given = self._guard.drawn(self._rewritten, parameters, self._query, self._user)
+            constant = None if parameters else self._guard.constants.get(runs.sql)
             if constant is not None:
                 columns = self._repeat(constant)
             else:
-                columns = self._begin(self._rewritten, parameters)
+                columns = self._begin(runs, given)
                 held = 0
                 while self._rows < _HELD and held < _HELD_BYTES and (batch := self._next()) is not None:
                     self._held.append(batch)
                     held += batch.nbytes
-                if self._rewritten.constant:
-                    self._remember(self._rewritten.sql, columns)
+                if runs.constant:
+                    self._remember(runs.sql, columns)
             self._write("answered" if self._over else _BEGUN)
             self._end_step()
         except Refused as refused:

@@ -85,6 +85,18 @@ REASONS = {
         "a question that is no step of a plan",
         "Questions are asked by plan here: seal them with sdc_plan_seal, then sdc_plan_open and sdc_plan_reveal.",
     ),
+    "SDC080": (
+        "the budget of this table is spent",
+        "What was answered before is answered again, also sorted, cut or worked out in another way.",
+    ),
+    "SDC081": (
+        "a question that is not answered with differential privacy yet",
+        "Of one table counts, sums and means are answered: SELECT .., count(*) FROM one table WHERE .. GROUP BY ..",
+    ),
+    "SDC082": (
+        "what questions cost cannot be looked up or written down",
+        "No question about this table is answered until it can; tell the custodian.",
+    ),
     "SDC090": ("a failure while the query ran", "Check types and formats; the engine's message may hold data."),
     "SDC091": ("a query that runs too long", "Ask for less at a time."),
     "SDC092": ("an audit log that cannot be written", "No question is answered until it can; tell the custodian."),

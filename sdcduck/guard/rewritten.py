@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sdcduck.catalog import Policy
+from sdcduck.guard.calls import Noised
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.relations import Unique
 from sdcduck.guard.shapes import Shape
@@ -67,6 +68,27 @@ class Counted:
 
 
 @dataclass(frozen=True)
+class Release:
+    """The totals of one block that noise is drawn for before there is an answer.
+
+    Attributes:
+        policy: the name of the table.
+        stands_for: the text in the query, a relation without rows, that is replaced by what was drawn.
+        cells: the query for all groups, over no record; empty: all records are one.
+        totals: the query for the exact totals of the groups that have records.
+        keys: the columns of the groups.
+        columns: those of the totals, and what one record adds to each.
+    """
+
+    policy: str
+    stands_for: str
+    cells: str
+    totals: str
+    keys: tuple[str, ...]
+    columns: tuple[tuple[str, Noised], ...]
+
+
+@dataclass(frozen=True)
 class Rewritten:
     """A query that may run.
 
@@ -84,6 +106,7 @@ class Rewritten:
         shapes: of these tables, which must still be the same.
         preview: the policy of the table that it shows made-up rows of.
         sets: queries for what is counted, over the inner cells of policies that limit the sequence of answers.
+        releases: what noise is drawn for; without it the query has no numbers.
         rows: that may be in memory at once, for they may be wide; None: as many as of any query.
     """
 
@@ -101,3 +124,4 @@ class Rewritten:
     rows: int | None = None
     preview: Policy | None = None
     sets: tuple[Counted, ...] = ()
+    releases: tuple[Release, ...] = ()

@@ -26,6 +26,7 @@ from sdcduck.gateway.system.queries import is_system_query
         ("SET SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", s.Nothing("SET")),
         ("SHOW transaction isolation level", s.Show("transaction_isolation")), ("SHOW ALL", s.Show("all")),
         ("SHOW sdc_sequence", s.Ask("SHOW sdc_sequence")), ("SHOW sdc_questions", s.Ask("SHOW sdc_questions")),
+        ("SHOW sdc_budget", s.Ask("SHOW sdc_budget")),
         ("DECLARE \"C\" NO SCROLL CURSOR WITH HOLD FOR SELECT 1", s.Declare("C", "SELECT 1", True, False)),
         ("FETCH FORWARD 10 FROM \"C\"", s.Fetch("C", 10, False)), ("FETCH ALL c", s.Fetch("c", None, False)),
         ("MOVE 3 IN c", s.Fetch("c", 3, True)), ("CLOSE ALL", s.CloseCursor(None)), ("DEALLOCATE PREPARE p", s.Deallocate("p")),

@@ -18,14 +18,16 @@ from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
+from sdcduck.udfs.guard.ledger import PLANNERS as LEDGER
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned
+from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, make_ledger, read_privacy
 from sdcduck.udfs.guard.sequence import check_sequence, read_sequence
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
 
-METHODS = ("cell_key", "suppression", "threshold", "rounding")
+METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
 _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
             "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
 
@@ -36,7 +38,8 @@ def plan_protect(
     min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
     preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
     units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
-    on_breach: str | None, here: Sequence[str],
+    on_breach: str | None, epsilon: float | None, delta: float | None, per_question: float | None, domains: str | None,
+    neighbours: str | None, contributions: int | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -78,6 +81,12 @@ def plan_protect(
         () if published is None else published.complete, rows, shows, bounds=ends, bands=borders, owned=of_units,
         kinds=kinds if len(kinds) > 1 else (),
     )  # fmt: skip
+    privacy = read_privacy(
+        method, epsilon, delta, per_question, domains, neighbours, contributions, table, policy.dimensions
+    )
+    policy = replace(policy, privacy=privacy)
+    check_privacy(cursor, table, policy)
+    check_beside_private(cursor, policy)
     limit = read_sequence(sequence, least_error, secrets, on_breach, policy)
     if limit.holds:
         check_sequence(cursor, table, policy, limit)
@@ -90,6 +99,7 @@ def plan_protect(
     def store() -> pa.Table:
         noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
         made_of = catalog.read_by(cursor, table.text).definition
+        make_ledger(session.cursor(), policy)
         catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
         return pa.table(
             {
@@ -485,6 +495,6 @@ def plan_unprotect(session: Session, text: str | None, role: str | None) -> Rows
 FAMILY = Family(
     name="guard",
     stored=("guard.sql",),
-    temporary=("guard_tables.sql",),
-    planners=planners(plan_protect, plan_declare_public, plan_unprotect),
+    temporary=("guard_tables.sql", "dp_ledger_tables.sql"),
+    planners=(*planners(plan_protect, plan_declare_public, plan_unprotect), *LEDGER),
 )

@@ -270,7 +270,7 @@ _ODD_NAME = re.compile(r'show\s+"(?=[^"]*[^\w."])(?:[^"]|"")+"', re.I)
 """The name of a table, and not of a setting."""
 
 
-_LISTED = r"(all )?tables|tables from .*|databases|schemas|sdc_sequence|sdc_questions"
+_LISTED = r"(all )?tables|tables from .*|databases|schemas|sdc_sequence|sdc_questions|sdc_budget"
 """What SHOW lists; anything else is a setting."""
 
 

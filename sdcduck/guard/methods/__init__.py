@@ -8,6 +8,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total
 from sdcduck.guard.methods.cell_key import CellKey
 from sdcduck.guard.methods.checks import Checks
+from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.methods.rounding import Rounding
 from sdcduck.guard.methods.suppression import Suppression
 from sdcduck.guard.methods.threshold import Threshold
@@ -29,6 +30,7 @@ class Method(Protocol):
         clips: the largest contribution of a cell is bounded, so that single values need not be.
         sums: it answers sums of measures.
         quantiles: it answers their quantiles.
+        groups_tell: that a group appears says that its records are published, so that groups may be counted.
         checks: what is looked at before it answers.
     """
 
@@ -41,6 +43,7 @@ class Method(Protocol):
     clips: ClassVar[bool]
     sums: ClassVar[bool]
     quantiles: ClassVar[bool]
+    groups_tell: ClassVar[bool]
     checks: ClassVar[type[Checks]]
 
     @classmethod
@@ -108,7 +111,9 @@ class Method(Protocol):
         """Which groups appear, as a condition over aggregates."""
 
 
-METHODS: dict[str, type[Method]] = {method.name: method for method in (CellKey, Suppression, Threshold, Rounding)}
+METHODS: dict[str, type[Method]] = {
+    method.name: method for method in (CellKey, Suppression, Threshold, Rounding, DifferentialPrivacy)
+}
 """By the name that `sdc_protect` takes."""
 
 

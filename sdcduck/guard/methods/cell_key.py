@@ -73,6 +73,7 @@ class CellKey:
     clips: ClassVar[bool] = True
     sums: ClassVar[bool] = True
     quantiles: ClassVar[bool] = True
+    groups_tell: ClassVar[bool] = True
     checks: ClassVar[type[Checks]] = _PTables
 
     policy: Policy

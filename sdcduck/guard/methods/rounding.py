@@ -30,6 +30,7 @@ class Rounding:
     clips: ClassVar[bool] = False
     sums: ClassVar[bool] = False
     quantiles: ClassVar[bool] = False
+    groups_tell: ClassVar[bool] = True
     checks: ClassVar[type[Checks]] = Checks
 
     policy: Policy

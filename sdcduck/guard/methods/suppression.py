@@ -99,6 +99,7 @@ class Suppression:
     clips: ClassVar[bool] = True
     sums: ClassVar[bool] = True
     quantiles: ClassVar[bool] = False
+    groups_tell: ClassVar[bool] = True
     checks: ClassVar[type[Checks]] = _Publications
 
     policy: Policy

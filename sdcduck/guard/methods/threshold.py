@@ -26,6 +26,7 @@ class Threshold:
     clips: ClassVar[bool] = False
     sums: ClassVar[bool] = True
     quantiles: ClassVar[bool] = False
+    groups_tell: ClassVar[bool] = True
     checks: ClassVar[type[Checks]] = Checks
 
     policy: Policy

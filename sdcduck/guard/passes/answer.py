@@ -63,6 +63,7 @@ def finish(draft: Draft) -> None:
         shapes=draft.shapes,
         rows=draft.rows,
         sets=draft.sets,
+        releases=draft.releases,
     )
 
 

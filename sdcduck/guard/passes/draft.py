@@ -14,7 +14,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.passes.reading import Reading
 from sdcduck.guard.passes.spelling import Spelling
 from sdcduck.guard.protect.protection import Protection
-from sdcduck.guard.rewritten import Counted, Origin, Rewritten
+from sdcduck.guard.rewritten import Counted, Origin, Release, Rewritten
 from sdcduck.guard.schema import Columns, Schema
 from sdcduck.guard.shapes import Shape
 
@@ -31,13 +31,15 @@ class Written:
 
     Attributes:
         outer: the query over released numbers, in which tables stand for the blocks.
-        grouped: the queries over records, which group them.
-        sql: all of it.
+        grouped: the queries over records, which group them, and those for the groups that there may be.
+        sql: all of it, with a relation without rows where noise is drawn first.
+        releases: what it is drawn for.
     """
 
     outer: str
     grouped: tuple[str, ...]
     sql: str
+    releases: tuple[Release, ...] = ()
 
 
 class Start(Protocol):
@@ -84,6 +86,7 @@ class Draft:
         constant: whether the answer stands in the question.
         relations: that may be read.
         text: what runs, in its parts.
+        releases: what noise is drawn for.
         sets: the queries for what is counted, where the sequence of answers is limited.
         words: of time, which must not be the name of a column.
         sql: what runs.
@@ -123,6 +126,7 @@ class Draft:
     answer: Rewritten | None = None
     sampled: bool = False
     sets: tuple[Counted, ...] = ()
+    releases: tuple[Release, ...] = ()
 
     def __post_init__(self) -> None:
         self.asked = self.query

@@ -9,13 +9,14 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from sdcduck.guard.calls import Numbered, Sets
+from sdcduck.guard.calls import Drawn, Numbered, Sets, unknown_name
 from sdcduck.guard.passes.draft import Draft, Written
 from sdcduck.guard.passes.normalize import bracket_keys
 from sdcduck.guard.passes.subscripts import settle_subscripts
 from sdcduck.guard.passes.words import words_of
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.rewritten import Counted
+from sdcduck.guard.rewritten import Counted, Release
+from sdcduck.quoting import folded
 
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _NAME = re.compile(r'"(_sdc_[0-9a-f]{24})"')
@@ -29,10 +30,11 @@ def render(draft: Draft) -> None:
     (SELECT COUNT("people"."id") AS "_f0_0", COUNT(1) AS "_f0_1" FROM "memory"."main"."people" AS "people"
     WHERE TRY(CAST("people"."age" > 3 AS BOOLEAN))) AS "_sdc_n") AS "_sdc"
     """
+    _check_drawn(draft)
     draft.sets = tuple(_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets)
     text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
     if text is not None:
-        draft.text = text
+        draft.text, draft.releases = text, text.releases
     elif draft.again or draft.plain == draft.query:
         raise Refused("SDC005", "text that reads in two ways")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
@@ -65,6 +67,16 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
     if outer is None or len(texts) < len(grouped):
         return None
     blocks = dict(zip(numbers, texts, strict=True))
+    releases = []
+    for name, made in numbers.items():
+        if made.drawn is None:
+            continue
+        cells = "" if made.drawn.cells is None else _rendered(made.drawn.cells, subscripts)
+        if cells is None:
+            return None
+        releases.append(_release(made.drawn, cells, blocks[name]))
+        blocks[name] = releases[-1].stands_for
+        texts += [cells] if cells else []
 
     def whole(text: str) -> str:
         return _NAME.sub(block, text)
@@ -76,7 +88,36 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
         before, after = numbers[name].around
         return f"({before}{whole(blocks[name])}{after}{numbers[name].order})"
 
-    return Written(outer, tuple(texts), whole(outer))
+    return Written(outer, tuple(texts), whole(outer), tuple(releases))
+
+
+def _release(drawn: Drawn, cells: str, totals: str) -> Release:
+    """What noise is drawn for, and the relation without rows that stands for it until then.
+
+    Whatever looks at the query alone, to plan it or to say which columns it has, reads no record. Its name is one that
+    nobody can have written, so that nothing else in the query is taken for it.
+    """
+    of = {False: "BIGINT", True: "DOUBLE"}
+    shown = [f'"{key}"' for key in drawn.keys]
+    shown += [
+        f'CAST(NULL AS {of[noised.statistic != "count"]}) AS "{column}"' for column, noised in drawn.totals.items()
+    ]
+    source = f"({cells})" if cells else "(SELECT 1)"
+    stands_for = f'SELECT {", ".join(shown)} FROM {source} AS "{unknown_name()}" WHERE false'
+    return Release(drawn.policy, stands_for, cells, totals, drawn.keys, tuple(drawn.totals.items()))
+
+
+def _check_drawn(draft: Draft) -> None:
+    """Refuse a query that reads records of a method with noise outside of SQL anywhere but where noise is drawn."""
+    private = {folded(policy.name) for policy in draft.named if policy.privacy.holds}
+    if not private:
+        return
+    numbers = draft.protection.progress.numbers.values()
+    elsewhere = [draft.tree, *(made.grouped for made in numbers if made.drawn is None)]
+    if any(folded(table.name) in private for tree in elsewhere for table in tree.find_all(exp.Table)):
+        raise Refused("SDC081", "records in a subquery: ask for counts of them")
+    if len({made.drawn.policy for made in numbers if made.drawn is not None}) > 1:
+        raise Refused("SDC081", "two tables in one question: ask for each by itself")
 
 
 def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:

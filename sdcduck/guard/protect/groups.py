@@ -20,6 +20,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.before_joins import before_joins
+from sdcduck.guard.protect.drawn import drawn
 from sdcduck.guard.protect.inner_cells import counted_sets
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
 from sdcduck.guard.protect.scope import Scope, aliased
@@ -139,7 +140,7 @@ def of_records(scope: Scope, released: Released) -> Numbered:
     steps = scope.method.steps
     sets = counted_sets(scope, inner)
     made = with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
-    return replace(made, sets=sets)
+    return replace(made, sets=sets, drawn=drawn(scope, made.grouped))
 
 
 def _has_total(scope: Scope) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sdcduck.guard.expressions import (
+    duckdb_name,
     is_aggregate,
     is_query,
     released,
@@ -93,13 +94,17 @@ class Split:
         several = quantiles(node)
         if several:
             return exp.Array(expressions=[self._aggregate(one, condition) for one in several])
+        if not self.scope.method.groups_tell and is_of_values(self.scope, node):
+            raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
         if is_of_values(self.scope, node):
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)
             self.described.worked_out(name, node)
             return released(name, node)
-        by_values = statistic(self.scope, node, condition, self.released)
-        if by_values is None:
+        by_values = None
+        if self.scope.method.groups_tell:
+            by_values = statistic(self.scope, node, condition, self.released)
+        if by_values is None and self.scope.method.groups_tell:
             by_values = number_by_values(self.scope, node, condition, self.released)
         if by_values is not None:
             name = f"_n{len(self.values)}"

@@ -1,0 +1,394 @@
+"""Numbers that noise is drawn for before there is an answer: charged, drawn once, kept, and put in their place.
+
+A statement under ``method := 'dp'`` is one release of all totals that it needs. Until they are drawn a relation without
+rows stands for them in its SQL, so that planning, describing or explaining it reads no record and draws no noise. Then:
+
+1. the charge is written to the ledger of the table and forced to disk, or the question is refused;
+2. the exact totals of all groups are worked out, and noise is added to them by OpenDP;
+3. the noisy numbers are written there, too, and stand in the query as constants from then on.
+
+The same totals asked for again, in whatever query they stand, are read from the ledger and cost nothing. A question
+that was charged and got no answer, since the process died, is not charged again: nobody has seen what was drawn.
+"""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
+import duckdb
+
+from sdcduck.catalog import Policy, Privacy
+from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
+from sdcduck.catalog.cost_files import CostFile
+from sdcduck.guard.calls import Noised
+from sdcduck.guard.costs import Charge, Cost, Standing, check_budget, cost_of, grid_noise, policy_of, standing_of
+from sdcduck.guard.passes.reading import read
+from sdcduck.guard.question import written_down
+from sdcduck.guard.refusals import Refused
+from sdcduck.guard.rewritten import Release, Rewritten
+from sdcduck.guard.running import Limited, Parameters, check_parameters
+from sdcduck.quoting import folded
+
+_MOST_DRAWN = 200_000
+_LONGEST_QUERY = 2_000
+_CHANGED = "it is not what was written"
+_ROW = "_sdc_row"
+
+Numbers = list[list[int]]
+"""Noisy totals in steps, a list for each column of each block."""
+
+Given = Mapping[str, object]
+"""Values of parameters by name, or by number."""
+
+_PLAIN = frozenset([
+    type(None), bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.datetime, datetime.time,
+    datetime.timedelta,
+])  # fmt: skip
+"""Types of values that are different texts where they are different."""
+
+
+@dataclass
+class _Known:
+    """What stands in a ledger, as far as it was read."""
+
+    place: Reached | None = None
+    costs: list[Line] = field(default_factory=list)
+    charged: set[str] = field(default_factory=set)
+    drawn: dict[str, Numbers] = field(default_factory=dict)
+
+
+class Releases:
+    """Draws the noise of questions.
+
+    Args:
+        limited: asks.
+        register: the file of the database; None: there is none.
+    """
+
+    def __init__(self, limited: Limited, register: Path | None) -> None:
+        self._limited, self._register = limited, register
+        self._alone = threading.Lock()
+        self._known: dict[str, _Known] = {}
+
+    def drawn(
+        self, rewritten: Rewritten, parameters: Parameters, query: str, login: str
+    ) -> tuple[Rewritten, Parameters]:
+        """The question with numbers in it, charged for unless they were drawn before, and the parameters left in it.
+
+        Raises:
+            Refused: the budget is spent, or it cannot be known or written down whether it is.
+        """
+        # What stands nowhere in the query is read by nobody.
+        asked = tuple(release for release in rewritten.releases if release.stands_for in rewritten.sql)
+        if not asked:
+            return rewritten, parameters
+        rewritten = replace(rewritten, releases=asked)
+        around, within = self._parts(rewritten, parameters)
+        policy, cost, key = self._cost(rewritten, within)
+        self._check_binds(policy, key, rewritten.releases, within)
+        said = f"{query} -- {written_down(parameters)}" if parameters else query
+        found = self._charged(policy, cost, key, said, login)
+        if found is None:
+            found = self._kept(policy, key, self._draw(rewritten.releases, cost, policy.privacy, within))
+        return _with_numbers(rewritten, found, cost), around or None
+
+    def _parts(self, rewritten: Rewritten, parameters: Parameters) -> tuple[Given, Given]:
+        """The parameters of the query around the numbers, and those of the numbers: DuckDB takes none beside those.
+
+        Raises:
+            Refused: one has no value, or one that cannot be told from others.
+        """
+        texts = [_exact_sql(release) for release in rewritten.releases]
+        if not parameters and not any("$" in text for text in (rewritten.sql, *texts)):
+            return {}, {}
+        named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters or [], 1))
+        values = {str(name): value for name, value in named.items()}
+        check_parameters(values.values())
+        around = self._parameters(rewritten.sql)
+        within = {name for text in texts for name in self._parameters(text)}
+        if around | within != set(values):
+            raise Refused("SDC081", "values for other parameters than there are")
+        return {name: values[name] for name in sorted(around)}, {name: values[name] for name in sorted(within)}
+
+    def _check_binds(self, policy: Policy, key: str, releases: Sequence[Release], given: Given) -> None:
+        """Refuse what DuckDB would not begin, before it is charged: it looks at no record for WHERE false.
+
+        Raises:
+            Refused: types do not go together.
+        """
+        with self._alone:
+            known = self._known.get(folded(policy.name))
+            if known is not None and key in known.charged:
+                return
+        for text in {_exact_sql(release): None for release in releases}:
+            self._columns(f"SELECT * FROM ({text}) WHERE false", given)
+
+    def _parameters(self, sql: str) -> set[str]:
+        return set(self._limited.ask(lambda cursor: read(cursor, sql)).parameters())
+
+    def notes(self, rewritten: Rewritten) -> tuple[str, ...]:
+        """What a question costs, and how its table stands, in words; nothing where nothing is drawn.
+
+        Raises:
+            Refused: it is not known what was spent.
+        """
+        if not rewritten.releases:
+            return ()
+        policy, _, key = self._cost(rewritten)
+        with self._alone:
+            paid = key in self._read(policy).charged
+        standing, privacy = self.standing(policy), policy.privacy
+        costs = "nothing, it was paid for before" if paid else f"epsilon {privacy.per_question:g} alone"
+        return (
+            f"{policy.name}: the question costs {costs}; epsilon {standing.spent:.4g} of {privacy.epsilon:g} is spent "
+            f"(delta {privacy.delta:g}), {standing.left} more questions are free",
+        )
+
+    def standing(self, policy: Policy) -> Standing:
+        """How a table stands.
+
+        Raises:
+            Refused: it is not known what was spent.
+        """
+        with self._alone:
+            charges = [charge_of(line) for line in self._read(policy).costs]
+        return standing_of(charges, policy.privacy)
+
+    # --- What it costs --------------------------------------------------------------------------------------------
+
+    def _cost(self, rewritten: Rewritten, given: Given | None = None) -> tuple[Policy, Cost, str]:
+        if self._register is None:
+            raise Refused("SDC082", "the database is in no file")
+        policy = policy_of(rewritten)
+        cost = cost_of(rewritten.releases, policy.privacy)
+        return (
+            policy,
+            cost,
+            _key(rewritten.releases, policy.privacy, cost.scales, [self._version(), _told(given or {})]),
+        )
+
+    def _version(self) -> list[int]:
+        """Of the data: another one when the file is. Its times are no secret, and nothing is looked at in it."""
+        assert self._register is not None
+        found = []
+        for path in (self._register, self._register.with_name(f"{self._register.name}.wal")):
+            try:
+                of = path.stat()
+                found += [of.st_size, of.st_mtime_ns]
+            except FileNotFoundError:
+                found += [0, 0]
+        return found
+
+    # --- The ledger -----------------------------------------------------------------------------------------------
+
+    def _charged(self, policy: Policy, cost: Cost, key: str, query: str, login: str) -> Numbers | None:
+        """Write down what it costs; the numbers, where they were drawn before."""
+        with self._alone, _Ledger(self._register, policy) as held:
+            known = self._learn(policy, held)
+            if key in known.drawn:
+                return known.drawn[key]
+            if key not in known.charged:
+                check_budget([charge_of(line) for line in known.costs], cost, policy.privacy)
+                unit = "rho" if policy.privacy.gaussian else "epsilon"
+                self._add(policy, held, {
+                    "kind": "charge", "key": key, "unit": unit, "cost": cost.own,
+                    "neighbours": policy.privacy.neighbours, "login": login, "query": query[:_LONGEST_QUERY],
+                })  # fmt: skip
+        return None
+
+    def _kept(self, policy: Policy, key: str, numbers: Numbers) -> Numbers:
+        """Write down what was drawn, unless somebody else has drawn meanwhile: there is one answer."""
+        with self._alone, _Ledger(self._register, policy) as held:
+            known = self._learn(policy, held)
+            if key not in known.drawn:
+                self._add(policy, held, {"kind": "drawn", "key": key, "numbers": numbers})
+            return known.drawn[key]
+
+    def _read(self, policy: Policy) -> _Known:
+        if self._register is None:
+            raise Refused("SDC082", "the database is in no file")
+        with _Ledger(self._register, policy) as held:
+            return self._learn(policy, held)
+
+    def _learn(self, policy: Policy, held: Held) -> _Known:
+        """What stands in the ledger, read as far as it was not before."""
+        known = self._known.setdefault(folded(policy.name), _Known())
+        try:
+            known.place, lines = held.lines(known.place)
+            for line in lines:
+                _note(known, line)
+        except BaseException:
+            del self._known[folded(policy.name)]
+            raise
+        return known
+
+    def _add(self, policy: Policy, held: Held, line: Line) -> None:
+        known = self._known[folded(policy.name)]
+        known.place = held.append(**line)
+        _note(known, line)
+
+    # --- The noise ------------------------------------------------------------------------------------------------
+
+    def _draw(self, releases: Sequence[Release], cost: Cost, privacy: Privacy, given: Given | None = None) -> Numbers:
+        noise = grid_noise()
+        drawn: Numbers = []
+        exact: dict[str, list[list[int]]] = {}
+        for release in releases:
+            sql = _exact_sql(release)
+            if sql not in exact:
+                exact[sql] = self._columns(sql, given or {})
+            if len(exact[sql]) * len(exact[sql][0] if exact[sql] else []) > _MOST_DRAWN:
+                raise Refused("SDC081", "very many groups: ask for fewer columns at a time")
+        for release, scales in zip(releases, cost.scales, strict=True):
+            columns = exact[_exact_sql(release)] or [[] for _ in release.columns]
+            drawn += [
+                noise.noisy(totals, scale, gaussian=privacy.gaussian)
+                for totals, scale in zip(columns, scales, strict=True)
+            ]
+        return drawn
+
+    def _columns(self, sql: str, given: Given) -> list[list[int]]:
+        def ask(cursor: duckdb.DuckDBPyConnection) -> list[tuple[int, ...]]:
+            values = {name: given[name] for name in read(cursor, sql).parameters()} if given else None
+            return cursor.execute(sql, values).fetchall()
+
+        return [list(map(int, column)) for column in zip(*self._limited.ask(ask), strict=True)]
+
+
+class _Ledger:
+    """The ledger of a table, held; what is wrong with it is said without what is in it."""
+
+    def __init__(self, register: Path | None, policy: Policy) -> None:
+        if register is None:
+            raise Refused("SDC082", "the database is in no file")
+        self._held = CostFile(register, policy.name).held(make=False)
+
+    def __enter__(self) -> Held:
+        try:
+            return self._held.__enter__()
+        except (ChainBroken, OSError) as problem:
+            raise _lost(problem) from None
+
+    def __exit__(self, kind: type[BaseException] | None, problem: BaseException | None, trace: object) -> None:
+        self._held.__exit__(kind, problem, None)
+        if isinstance(problem, ChainBroken | OSError):
+            raise _lost(problem) from None
+
+
+def _lost(problem: Exception) -> Refused:
+    if isinstance(problem, FileNotFoundError):
+        return Refused("SDC082", "the ledger beside the database is gone")
+    return Refused("SDC082", _CHANGED if isinstance(problem, ChainBroken) else "")
+
+
+def _note(known: _Known, line: Line) -> None:
+    if line["kind"] == "charge":
+        known.costs.append(line)
+        known.charged.add(line["key"])
+    elif line["kind"] == "drawn":
+        known.drawn.setdefault(line["key"], line["numbers"])
+    else:
+        raise ChainBroken("a line of another kind")
+
+
+def charge_of(line: Line) -> Charge:
+    """What a line of the ledger says that a question has cost."""
+    return Charge(line["unit"], float(line["cost"]), line["neighbours"])
+
+
+def _told(given: Given) -> list[list[str]]:
+    """Values as texts; others have others.
+
+    Raises:
+        Refused: it is not known whether they would have.
+
+    >>> _told({"1": 3, "2": "3", "3": [3.0, None]})
+    [['1', 'int', '3'], ['2', 'str', "'3'"], ['3', 'list', '[3.0, None]']]
+    """
+    for value in given.values():
+        _check_plain(value)
+    return [[name, type(value).__name__, repr(value)] for name, value in given.items()]
+
+
+def _check_plain(value: object) -> None:
+    if type(value) in (list, tuple):
+        assert isinstance(value, list | tuple)
+        for part in value:
+            _check_plain(part)
+    elif type(value) not in _PLAIN:
+        raise Refused("SDC081", f"a parameter that is a Python {type(value).__name__}")
+
+
+def _key(
+    releases: Sequence[Release], privacy: Privacy, scales: Sequence[Sequence[float]], version: Sequence[object]
+) -> str:
+    """The same for the same totals with the same noise and parameters, of the same data under the same policy."""
+    asked = [[release.cells, release.totals, [name for name, _ in release.columns]] for release in releases]
+    said = json.dumps([asked, list(map(list, scales)), privacy.declared, list(version)])
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _numbered(release: Release) -> str:
+    """All groups, in an order that does not come from storage, each with its place in it."""
+    order = ", ".join(f'"{key}" NULLS LAST' for key in release.keys)
+    return f"SELECT *, row_number() OVER (ORDER BY {order}) AS {_ROW} FROM ({release.cells})"
+
+
+def _exact_sql(release: Release) -> str:
+    """The exact totals of all groups, 0 where nobody is."""
+    shown = ", ".join(f'coalesce(t."{name}", 0)::HUGEINT' for name, _ in release.columns)
+    if not release.cells:
+        return f"SELECT {shown} FROM ({release.totals}) AS t"
+    same = " AND ".join(f'c."{key}" IS NOT DISTINCT FROM t."{key}"' for key in release.keys)
+    return (
+        f"SELECT {shown} FROM ({_numbered(release)}) AS c LEFT JOIN ({release.totals}) AS t ON {same} ORDER BY c.{_ROW}"
+    )
+
+
+def _with_numbers(rewritten: Rewritten, numbers: Numbers, cost: Cost) -> Rewritten:
+    """The query with numbers in the place of relations without rows."""
+    sql, waiting = rewritten.sql, iter(numbers)
+    for release, deviations in zip(rewritten.releases, cost.deviations, strict=True):
+        columns = [next(waiting) for _ in release.columns]
+        sql = sql.replace(release.stands_for, _constants(release, columns, deviations))
+    return replace(rewritten, sql=sql)
+
+
+def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: Sequence[float]) -> str:
+    written = [
+        [_written(total, noised, deviation) for total in totals]
+        for (_, noised), totals, deviation in zip(release.columns, columns, deviations, strict=True)
+    ]
+    names = [name for name, _ in release.columns]
+    kinds = ["BIGINT" if noised.statistic == "count" else "DOUBLE" for _, noised in release.columns]
+    if not release.cells:
+        shown = [
+            f'CAST({values[0]} AS {kind}) AS "{name}"' for values, kind, name in zip(written, kinds, names, strict=True)
+        ]
+        return f"SELECT {', '.join(shown)}"
+    rows = ", ".join(f"({', '.join([str(place), *row])})" for place, row in enumerate(zip(*written, strict=True), 1))
+    listed = ", ".join(f'"{name}"' for name in (_ROW, *names))
+    shown = [f'c."{key}"' for key in release.keys]
+    shown += [f'CAST(v."{name}" AS {kind}) AS "{name}"' for name, kind in zip(names, kinds, strict=True)]
+    empty = f"SELECT {', '.join(['NULL'] * (1 + len(names)))} WHERE false"
+    return (
+        f"SELECT {', '.join(shown)} FROM ({_numbered(release)}) AS c "
+        f"JOIN ({f'VALUES {rows}' if rows else empty}) AS v({listed}) ON c.{_ROW} = v.{_ROW}"
+    )
+
+
+def _written(total: int, noised: Noised, deviation: float) -> str:
+    """A number in SQL, without digits that are noise alone: that is done with it after it was drawn."""
+    if noised.statistic == "count":
+        return str(total)
+    value = total * noised.step
+    return repr(round(value, 2 - math.floor(math.log10(deviation))))

@@ -1,0 +1,23 @@
+-- What questions to a guard have cost under policies with method := 'dp'. They call Python.
+
+--| sdc_dp_ledger(tbl) -> TABLE
+--| What questions about a table have cost under `method := 'dp'`: one row for each that was charged.
+--|
+--| It is read from the file in `<database>.dp`, beside the file of the database. A table has one ledger, whoever asks and whatever its
+--| policy is by now: what was told is not untold. Questions that were answered again for nothing are in the audit log alone.
+--|
+--| @arg tbl VARCHAR: the table
+--| @column number BIGINT: of the charge, from 1
+--| @column time TIMESTAMP: when it was charged, UTC; nothing is decided by it
+--| @column login VARCHAR: who asked, as the caller of the guard said
+--| @column question VARCHAR: the first 2,000 characters, with the values of its parameters behind it
+--| @column unit VARCHAR: what costs add up in: 'rho' of zero-concentrated differential privacy, or 'epsilon'
+--| @column cost DOUBLE: of this question
+--| @column spent DOUBLE: of all questions in this unit up to it
+--| @column neighbours VARCHAR: under which relation: 'replace' or 'add_remove'
+--| @example
+--| SELECT number, login, question, unit, cost FROM sdc_dp_ledger('people');
+--| @output
+--| number | login | question | unit | cost
+--| -------+-------+----------+------+-----
+--| @source this project

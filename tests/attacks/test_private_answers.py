@@ -1,0 +1,200 @@
+"""Differential privacy is attacked where it could leak: the noise itself, and everything beside the noise.
+
+The noise: neighbours are told apart no better than the charge allows, by a test of each event at a confidence of one in
+a million (Clopper and Pearson). Beside it: groups, orders, digits, errors and costs are the same for neighbours.
+"""
+
+from __future__ import annotations
+
+import math
+from contextlib import closing
+from pathlib import Path
+
+import numpy as np
+import pytest
+from effort import times
+from private_people import RECORDS, made
+from scipy.stats import beta
+
+import sdcduck
+from sdcduck.guard import Guard, Refused
+from sdcduck.guard.releases import Given, Releases
+
+pytest.importorskip("opendp")
+
+_AT_ONCE = 5_000
+RUNS = times(10_000, 100_000)
+MISSED = 1e-6
+ONE = {"id": 7, "region": "n", "age": 500, "ill": False, "income": 6000.0}
+OTHER = {"id": 7, "region": "s", "age": 501, "ill": True, "income": -6000.0}
+
+
+def records(person: dict[str, object]) -> str:
+    """The people, and one of whom neighbours differ."""
+    written = ", ".join(f"{value!r} AS {name}" for name, value in person.items())
+    return f"SELECT * FROM ({RECORDS}) WHERE id <> 7 UNION ALL BY NAME SELECT {written}"
+
+
+def drawn(guard: Guard, query: str, runs: int) -> list[np.ndarray]:
+    """What a question would draw, again and again: totals in steps, an array of runs by groups for each column."""
+    rewritten, _ = guard.rewritten(query)
+    releases: Releases = guard._releases
+    policy, cost, _ = releases._cost(rewritten)
+    exact = releases._columns
+
+    def again(sql: str, given: Given) -> list[list[int]]:
+        return [column * _AT_ONCE for column in exact(sql, given)]
+
+    releases._columns = again  # type: ignore[method-assign]
+    every = [releases._draw(rewritten.releases, cost, policy.privacy) for _ in range(runs // _AT_ONCE)]
+    releases._columns = exact  # type: ignore[method-assign]
+    return [
+        np.concatenate([np.array(one[column]).reshape(_AT_ONCE, -1) for one in every])
+        for column in range(len(every[0]))
+    ]
+
+
+def least_epsilon(one: np.ndarray, other: np.ndarray, delta: float) -> float:
+    """What epsilon must be at least, by the best of the events "above a threshold" and "below" it.
+
+    Thresholds are chosen on half of the runs, and looked at on the other half.
+    """
+    found, half = 0.0, len(one) // 2
+    for first, second in ((one, other), (other, one)):
+        for sign in (1, -1):
+            a, b = sign * first.astype(float), sign * second.astype(float)
+            ends = np.quantile(np.concatenate([a[:half], b[:half]]), np.linspace(0.01, 0.99, 99))
+            shares = [((a[:half] > end).mean(), (b[:half] > end).mean()) for end in ends]
+            best = ends[int(np.argmax([p - 3 * q for p, q in shares]))]
+            hits, misses = int((a[half:] > best).sum()), int((b[half:] > best).sum())
+            low = beta.ppf(MISSED / 8, hits, half - hits + 1) if hits else 0.0
+            high = beta.ppf(1 - MISSED / 8, misses + 1, half - misses) if misses < half else 1.0
+            if low > delta:
+                found = max(found, math.log((low - delta) / high))
+    return found
+
+
+SAME_REGION = OTHER | {"region": "n"}
+AUDITED = {
+    "count": ("SELECT count(*) FROM people WHERE age = 500", OTHER),
+    "count of groups": ("SELECT region, count(*) FROM people GROUP BY region", OTHER),
+    "sum": ("SELECT sum(income) FROM people", OTHER),
+    "sum of groups": ("SELECT region, sum(income) FROM people GROUP BY region", SAME_REGION),
+    "several at once": ("SELECT count(*) FILTER (WHERE age = 500), sum(income) FROM people", OTHER),
+}
+"""Questions, and the neighbour that they tell apart best."""
+DOMAINS = "{'region': ['n', 's', 'e', 'w']}"
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+@pytest.mark.parametrize("question", AUDITED)
+def test_neighbours_are_told_apart_no_better_than_was_charged(tmp_path: Path, question: str, noise: str) -> None:
+    """The statistic is the best one for these two: what speaks for one of them, over all totals and groups."""
+    declared = {
+        "epsilon": "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": DOMAINS,
+        "bounds": "{'income': [-6000, 6000]}",
+    }  # fmt: skip
+    query, other = AUDITED[question]
+    columns = []
+    for place, person in enumerate((ONE, other)):
+        with closing(sdcduck.open_guard(made(tmp_path / str(place), records(person), **declared))) as guard:
+            columns.append(drawn(guard, query, RUNS))
+    means = [[column.mean(axis=0) for column in of] for of in columns]
+    spreads = [column.std(axis=0) for column in columns[0]]
+    statistics = []
+    for of in columns:
+        parts = [
+            ((column - (mine + its) / 2) / spread**2 * (mine - its)).sum(axis=1)
+            for column, mine, its, spread in zip(of, *means, spreads, strict=True)
+        ]
+        statistics.append(np.sum(parts, axis=0))
+    found = least_epsilon(*statistics, delta=0.0 if noise == "Laplace" else 1e-5)
+    assert 0.2 < found <= 3  # what it sees is enough to see what is too much
+
+
+def test_the_audit_sees_noise_that_is_too_small(tmp_path: Path) -> None:
+    """Numbers without any would be found out, and most of what was charged is seen."""
+    columns = []
+    for place, person in enumerate((ONE, OTHER)):
+        register = made(
+            tmp_path / str(place), records(person), epsilon="100", per_question="2", delta="0", domains=DOMAINS
+        )
+        with closing(sdcduck.open_guard(register)) as guard:
+            columns.append(drawn(guard, AUDITED["count"][0], RUNS)[0][:, 0])
+    assert 1 < least_epsilon(columns[0], columns[1], 0.0) <= 2
+    assert least_epsilon(columns[0] * 0 + 1, columns[1] * 0, 0.0) > 2
+
+
+QUESTIONS = [
+    "SELECT region, count(*) FROM people GROUP BY region",
+    "SELECT region, age // 30, count(*) AS n, sum(income), avg(income) FROM people WHERE ill OR age > 3 GROUP BY ALL",
+    "SELECT count(*) FROM people WHERE 10 / (age - 500) > 1",
+    "SELECT count(*) FROM people WHERE CAST(region AS INTEGER) > 1",
+    "SELECT avg(income), sum(income * income) FROM people WHERE age >= 500",
+    "SELECT region, count(*) FROM people GROUP BY region HAVING count(*) > -100000",
+    "SELECT ill, avg(income) FROM people WHERE region = 'n' AND age >= 500 GROUP BY ill ORDER BY ill",
+    "SELECT count(income), count(*) FROM people",
+    "SELECT stddev(income) FROM people",
+    "SELECT count(*) FROM (FROM people)",
+    "SELECT 1 / count(*) FROM people WHERE age = 500",
+]
+ASKED_WITH: list[tuple[str, list[object]]] = [
+    ("SELECT count(*) FROM people WHERE 10 / (age - $1) > 1", [500]),
+    ("SELECT count(*) FROM people WHERE CAST(region AS INTEGER) > $1", [1]),
+    ("SELECT count(*) FROM people WHERE region > $1", [1]),
+    ("SELECT count(*) FROM people WHERE age > $1", ["no number"]),
+    ("SELECT count(*) FROM people WHERE age >= 500 AND age > CAST($1 AS INTEGER)", ["no number"]),
+    ("SELECT count(*) FROM people WHERE CASE WHEN age = 500 THEN CAST($1 AS INTEGER) > 0 END", ["no number"]),
+    ("SELECT count(*) FILTER (WHERE age = 500 AND $1 / (age - 500) > 1) FROM people", [1]),
+    ("SELECT sum(income * $1) FROM people", [1e308]),
+    ("SELECT sum(CASE WHEN age = 500 THEN income + CAST($1 AS INTEGER) END) FROM people", ["no number"]),
+    ("SELECT region = $1, count(*) FROM people WHERE age >= 500 GROUP BY 1 ORDER BY 1", ["somewhere else"]),
+]
+"""Values that could fail where a record is looked at, and not where there is none."""
+ODD = [
+    ONE, OTHER, ONE | {"income": math.nan}, ONE | {"income": math.inf}, ONE | {"income": None}, ONE | {"region": None},
+    ONE | {"region": "somewhere else"}, ONE | {"age": None}, ONE | {"age": 2_000_000_000}, ONE | {"income": 1e308},
+]  # fmt: skip
+
+
+def shape(guard: Guard, query: str, parameters: list[object] | None = None) -> object:
+    """All of an answer but its noisy numbers; or what it is refused with, to the letter."""
+    try:
+        answer = guard.sql(query, parameters)
+    except Refused as refused:
+        return str(refused)
+    keys = [name for name in answer.column_names if name in ("region", "ill", "(age // 30)")]
+    return answer.schema, answer.num_rows, answer.select(keys).to_pylist(), guard.sql("SHOW sdc_budget").to_pylist()
+
+
+def test_nothing_but_noisy_numbers_depends_on_a_person(tmp_path: Path) -> None:
+    """Which groups there are, in which order, of which types, what fails and how, and what it costs."""
+    found = []
+    for place, person in enumerate(ODD):
+        literal = {
+            name: "NULL" if value is None else repr(value) if not isinstance(value, float) else f"'{value}'::DOUBLE"
+            for name, value in person.items()
+        }
+        written = ", ".join(f"{value} AS {name}" for name, value in literal.items())
+        rows = f"SELECT * FROM ({RECORDS}) WHERE id <> 7 UNION ALL BY NAME SELECT {written}"
+        with closing(sdcduck.open_guard(made(tmp_path / str(place), rows, domains=DOMAINS))) as guard:
+            found.append([shape(guard, query) for query in QUESTIONS])
+            found[-1] += [shape(guard, query, parameters) for query, parameters in ASKED_WITH]
+            found[-1].append(guard.sql("SHOW sdc_budget").to_pylist())
+    for other in found[1:]:
+        assert other == found[0]
+
+
+def test_digits_of_sums_are_of_the_grid(tmp_path: Path) -> None:
+    """A number whose last digits were those of a record would show it, however much noise is added (Mironov 2012)."""
+    seen = []
+    for place, income in enumerate((1234.0625, 1234.0)):
+        with closing(sdcduck.open_guard(made(tmp_path / str(place), records(ONE | {"income": income})))) as guard:
+            (steps,) = drawn(guard, "SELECT sum(income) FROM people", _AT_ONCE)
+            (answer,) = guard.sql("SELECT sum(income) AS s FROM people").to_pylist()
+            seen.append(steps)
+            worth = {row["column"]: row["sd"] for row in guard.noise("SELECT sum(income) AS s FROM people").to_pylist()}
+            digits = 2 - math.floor(math.log10(worth["s"]))
+            assert answer["s"] == round(answer["s"], digits)
+    for steps in seen:  # odd and even steps of the grid come alike
+        assert 0.4 < (steps % 2).mean() < 0.6
