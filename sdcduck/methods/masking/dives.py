@@ -14,6 +14,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
+from sdcduck.methods.linear_programs import Unsolved
 from sdcduck.methods.masking.columns import TOLERANCE, Columns
 from sdcduck.methods.masking.masters import Master
 
@@ -29,7 +30,7 @@ def dive(
     points: Matrix, k: int, columns: Columns, added: Indices, over: float = np.inf,
     check: Callable[[int, int], None] = lambda done, total: None,
 ) -> Indices | None:  # fmt: skip
-    """Groups of at least k records; None where there was no time.
+    """Groups of at least k records; None where there was no time, or HiGHS does not solve what is left.
 
     Args:
         points: n x p, finite.
@@ -47,7 +48,10 @@ def dive(
         check(0, 0)
         if time.monotonic() > over:
             return None
-        columns = _priced(points, k, columns, master, np.flatnonzero(groups < 0))
+        try:
+            columns = _priced(points, k, columns, master, np.flatnonzero(groups < 0))
+        except Unsolved:
+            return None
         more = _taken(columns, master, groups, taken)
         if more == taken:
             break

@@ -14,6 +14,7 @@ from sdcduck.methods.masking.columns import TOLERANCE, Columns
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
+_ITERATIONS = 20_000  # of one programme of a dive: a few hundred are usual, and it may not end
 _NODES = 30  # of the search for whole columns: a limit that, unlike one of time, gives the same answer again
 
 
@@ -39,6 +40,7 @@ class Master:
             count, np.ones(count), np.ones(count), 0, empty.astype(np.int32), empty.astype(np.int32), empty
         )
         if alone is not None:
+            self._highs.setOptionValue("simplex_iteration_limit", _ITERATIONS)
             each = np.arange(count, dtype=np.int32)
             self._highs.addCols(
                 count, np.full(count, alone), np.zeros(count), np.full(count, highspy.kHighsInf),
