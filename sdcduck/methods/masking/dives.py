@@ -22,7 +22,7 @@ Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 _ADDED = 1000  # columns in a round
-_PATIENCE = 5  # rounds that do not lower the optimum
+_PATIENCE = 50  # rounds that do not lower the optimum
 _ALL = 0.9999
 
 
