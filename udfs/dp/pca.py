@@ -17,8 +17,8 @@ from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.dp.mean_test import MODES
 from sdcduck.methods.dp.moments import GRID, Moments, mirrored, upper
+from sdcduck.methods.dp.noise import Released
 from sdcduck.methods.dp.pca import APPROXIMATE, MECHANISMS, Mechanism, components, components_told, utility
-from sdcduck.methods.dp.samplers import Released
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, number, share, whole, wrong
 from sdcduck.udfs.dp.bounded import (

@@ -15,7 +15,7 @@ import scipy
 
 from sdcduck.methods.dp.calibration import gaussian_sigma
 from sdcduck.methods.dp.moments import mirrored
-from sdcduck.methods.dp.samplers import Floats, Sampler
+from sdcduck.methods.dp.noise import Floats, Sampler
 
 MECHANISMS = ("laplace_scalar", "laplace_vector", "laplace_advanced", "analyze_gauss")
 APPROXIMATE = ("laplace_advanced", "analyze_gauss")
