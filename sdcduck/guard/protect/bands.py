@@ -2,7 +2,8 @@
 
 A band is closed below and open above, so that each value is in one: ``income >= 10000 AND income < 20000``. Comparisons
 that say the same of every value are taken, too: ``20000 > income``, of whole numbers ``income <= 19999`` and
-``income BETWEEN 10000 AND 19999``, of a DECIMAL with two decimals ``price <= 19.99``. Any other border, be it one nearby, would tell on which side of it a value is.
+``income BETWEEN 10000 AND 19999``, of a DECIMAL with two decimals ``price <= 19.99``. Any other border, be it one
+nearby, would tell on which side of it a value is.
 """
 
 from __future__ import annotations
@@ -82,7 +83,7 @@ def _is_border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr, border
         return False
     behind = _decimals(number)
     if kind in (exp.GT, exp.LTE):
-        # Of whole numbers those above 9999 are those from 10000 on; of floating-point numbers there are some in between.
+        # Of whole numbers those above 9999 are those from 10000 on; of floating-point ones there are some in between.
         finest = 0 if family(column) == "whole" else decimals(column)
         if finest is None or behind > finest or (finest and is_wide(column)):
             return False
