@@ -186,6 +186,12 @@ RUN_BY_OTHERS: dict[str, frozenset[str]] = {
         "gateway/test_ended_database.py": """test_over_arrow_flight_alone_too
             test_a_gateway_stays_where_a_question_alone_failed""",
         "gateway/test_odd_names.py": "test_flight_has_the_same_tables",
+        "gateway/test_plans_of_clients.py": """test_the_command_line_seals_certifies_and_reveals
+            test_the_command_line_says_what_is_wrong""",
+        "gateway/test_privacy_through_gateways.py": """test_what_programs_ask_before_a_question_costs_nothing
+            test_the_log_has_no_numbers_that_were_drawn""",
+        "gateway/test_sequence_through_gateways.py": """test_refusals_of_exact_counts_are_counted_by_all_gateways
+            test_a_budget_of_questions_is_one_of_all_gateways_and_said_beside_each_answer""",
         "guard/test_full_joins.py": "test_one_set_of_units_has_one_number",
         "guard/test_groups_of_units.py": "test_under_cell_keys_it_is_what_the_macros_say_of_one_row_for_each_unit",
         "guard/test_guard.py": """test_the_noise_of_sums_hangs_on_a_secret
@@ -247,6 +253,7 @@ RUN_BY_OTHERS: dict[str, frozenset[str]] = {
         "synthesis/test_synth_table.py": "test_measured_tau_is_what_was_expected",
         "test_cli.py": "test_the_compiler_is_loaded_when_it_is_wanted test_the_installed_command",
         "test_docs.py": "test_the_examples_of_a_page[assessment.md] test_the_examples_of_a_page[masking.md]",
+        "test_template_database.py": "test_many_processes_make_it_at_once",
         "utility/test_outcomes.py": """test_percentiles_of_ratios_are_averaged_at_steps
             test_a_sample_is_as_useful_and_as_risky_as_itself test_a_synthesis_by_trees_on_the_map_of_samples""",
     }.items()
