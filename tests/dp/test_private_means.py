@@ -269,10 +269,12 @@ def test_wrong_arguments(unchanged: duckdb.DuckDBPyConnection, function: str, ar
         ("by :=", "unequal := NULL, by :=", "'unequal' must be true or false"),
     ],
 )
-def test_wrong_arguments_of_the_test(people: duckdb.DuckDBPyConnection, replaced: str, by: str, message: str) -> None:
+def test_wrong_arguments_of_the_test(
+    unchanged: duckdb.DuckDBPyConnection, replaced: str, by: str, message: str
+) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        people.execute(f"FROM sdc_dp_mean_test('people', {TEST.replace(replaced, by)}, epsilon := 1)").fetchall()
-    assert spent(people) == []
+        unchanged.execute(f"FROM sdc_dp_mean_test('people', {TEST.replace(replaced, by)}, epsilon := 1)").fetchall()
+    assert spent(unchanged) == []
 
 
 @pytest.mark.parametrize(
