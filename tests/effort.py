@@ -54,6 +54,7 @@ def times(usual: int, long: int, *, older: int | None = None) -> int:
 OF_NO_DATABASE = frozenset(
     f"tests/{name}"
     for name in [
+        "dp/test_mean_test.py",
         "gateway/test_attacks_on_the_wire.py",
         "gateway/test_bad_days.py",
         "gateway/test_jdbc_odbc.py",
@@ -77,6 +78,9 @@ OF_NO_DATABASE = frozenset(
         "pictures/test_pictures.py",
         "risk/test_attacks_kernels.py",
         "risk/test_nearest.py",
+        "sequence/test_chained_file.py",
+        "sequence/test_exact_answers.py",
+        "sequence/test_plan_chain.py",
         "shell/test_reading.py",
         "shell/test_terminal.py",
         "suppression/test_audit.py",
@@ -254,6 +258,7 @@ RUN_BY_OTHERS: dict[str, frozenset[str]] = {
         "test_cli.py": "test_the_compiler_is_loaded_when_it_is_wanted test_the_installed_command",
         "test_docs.py": "test_the_examples_of_a_page[assessment.md] test_the_examples_of_a_page[masking.md]",
         "test_template_database.py": "test_many_processes_make_it_at_once",
+        "utility/test_measures.py": "test_trees_tell_apart_what_synthpop_tells_apart",
         "utility/test_outcomes.py": """test_percentiles_of_ratios_are_averaged_at_steps
             test_a_sample_is_as_useful_and_as_risky_as_itself test_a_synthesis_by_trees_on_the_map_of_samples""",
     }.items()
