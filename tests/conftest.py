@@ -41,8 +41,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return f"tests/{collection_path.relative_to(_TESTS).as_posix()}" in OF_NO_DATABASE | OF_NUMBERS or None
 
 
+_LONGEST = frozenset(
+    f"tests/{name}"
+    for name in [
+        "attacks/test_suppression_audit.py", "attacks/test_twins.py", "gateway/test_bad_days.py", "synthesis/test_comparison.py",
+        "test_demo.py", "test_docs.py", "test_ending.py", "test_examples.py",
+    ]
+)  # fmt: skip
+"""Modules with tests that take many seconds each, of a processor or of waiting."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what an older DuckDB need not run (`effort`), but for files that are asked for by name."""
+    """Order the tests, and leave out what an older DuckDB need not run (`effort`), but for files that are asked for by name.
+
+    Where several workers share all tests, long ones come first: at the end each would wait for whoever has such a one.
+    """
+    if hasattr(config, "workerinput") and "SDCDUCK_SECONDS" not in os.environ:
+        items.sort(key=lambda item: item.nodeid.split("::")[0] not in _LONGEST)
     if not OLDER:
         return
     named = _asked_by_name(config)

@@ -112,9 +112,18 @@ def test_each_family_has_tests_on_an_older_duckdb() -> None:
 
 def test_what_an_older_duckdb_leaves_out_is_there_by_that_name() -> None:
     by_module = all_tests()
-    listed = effort.OF_NO_DATABASE | effort.OF_NUMBERS | effort.EACH_CASE | effort.OF_SOME_DATABASE.keys()
+    some = [*effort.OF_SOME_DATABASE.items(), *effort.RUN_BY_OTHERS.items()]
+    listed = effort.OF_NO_DATABASE | effort.OF_NUMBERS | effort.EACH_CASE | {module for module, _ in some}
     assert sorted(listed - by_module.keys()) == []
-    for module, names in effort.OF_SOME_DATABASE.items():
-        assert sorted(name for name in names if f"{module}::{name}" not in by_module[module]) == []
+    for module, names in some:
+        assert sorted(name for name in names if f"{module}::{name.split('[')[0]}" not in by_module[module]) == []
     assert effort.EACH_CASE.isdisjoint(effort.OF_NO_DATABASE | effort.OF_NUMBERS)
-    assert effort.OF_SOME_DATABASE.keys().isdisjoint(effort.OF_NO_DATABASE | effort.OF_NUMBERS)
+    assert {module for module, _ in some}.isdisjoint(effort.OF_NO_DATABASE | effort.OF_NUMBERS)
+
+
+def test_what_others_run_on_an_older_duckdb_is_run_by_some() -> None:
+    by_module = all_tests()
+    alone = [
+        module for module in effort.RUN_BY_OTHERS if all(effort.of_no_database(test) for test in by_module[module])
+    ]
+    assert alone == []

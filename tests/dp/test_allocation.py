@@ -145,6 +145,6 @@ def test_by_sql(con: duckdb.DuckDBPyConnection) -> None:
         ("[1, 2], 1, 1e-5, eta := [1, 1], level := 1", "'level' must be above 0 and below 1"),
     ],
 )  # fmt: skip
-def test_wrong_arguments(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_wrong_arguments(lasting: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"FROM sdc_dp_allocation({arguments})").fetchall()
+        lasting.execute(f"FROM sdc_dp_allocation({arguments})").fetchall()

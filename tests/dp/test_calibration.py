@@ -81,9 +81,9 @@ def test_extremes_are_answered() -> None:
         ("2, 1e-5, method := 'classic'", "'classic' is proven for an epsilon of at most 1"),
     ],
 )
-def test_wrong_arguments(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_wrong_arguments(lasting: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        con.execute(f"SELECT sdc_dp_sigma({arguments})").fetchall()
+        lasting.execute(f"SELECT sdc_dp_sigma({arguments})").fetchall()
 
 
 def test_null_is_null_and_many_rows_are_answered(con: duckdb.DuckDBPyConnection) -> None:

@@ -6,6 +6,7 @@ OpenDP's noise has no seed. What is tested of it holds always, or but for a chan
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import duckdb
 import numpy as np
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2, norm
 
+import sdcduck
 from sdcduck.methods.dp.calibration import gaussian_ratio
 from sdcduck.methods.dp.mean_region import (
     Region,
@@ -132,14 +134,18 @@ def test_the_roots_of_a_matrix() -> None:
 # --- by SQL ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.fixture
-def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+def _make_people(con: duckdb.DuckDBPyConnection) -> None:
     chance = np.random.default_rng(3)
     z = chance.normal(size=(2000, 2))
     con.execute(
         "CREATE TABLE people AS SELECT unnest(?::DOUBLE[]) AS x, unnest(?::DOUBLE[]) AS Y",
         [(50 + 2 * z[:, 0]).tolist(), (2000 + 10 * z[:, 0] + 30 * z[:, 1]).tolist()],
     )
+
+
+@pytest.fixture
+def people(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    _make_people(con)
     return con
 
 
@@ -211,6 +217,14 @@ def test_columns_that_are_many_and_of_any_type(con: duckdb.DuckDBPyConnection) -
 SPENT = "epsilon := 1, delta := 1e-5"
 
 
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[duckdb.DuckDBPyConnection]:
+    """What is asked in vain changes nothing, so all that is refused is asked of one."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        _make_people(con)
+        yield con
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -238,10 +252,10 @@ SPENT = "epsilon := 1, delta := 1e-5"
         (f"'(FROM people WHERE false)', ['x', 'y'], {SHAPE}, {SPENT}", "has no records, and nothing has a mean"),
     ],
 )  # fmt: skip
-def test_wrong_arguments(people: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+def test_wrong_arguments(unchanged: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
     with pytest.raises(duckdb.Error, match=message):
-        people.execute(f"FROM sdc_dp_mean_region({arguments})").fetchall()
-    assert people.execute("SELECT count(*) FROM sdc_synth_dp_ledger()").fetchall() == [(0,)]
+        unchanged.execute(f"FROM sdc_dp_mean_region({arguments})").fetchall()
+    assert unchanged.execute("SELECT count(*) FROM sdc_synth_dp_ledger()").fetchall() == [(0,)]
 
 
 @pytest.mark.parametrize(

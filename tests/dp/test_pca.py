@@ -238,14 +238,14 @@ def test_long_records_are_shortened(con: duckdb.DuckDBPyConnection) -> None:
         ("['same']", "'same' is the same in all records"),
     ],
 )  # fmt: skip
-def test_wrong_arguments(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
-    con.execute(
-        "CREATE TABLE people AS SELECT i / 5 AS x, 'n' || i AS name, CASE WHEN i < 3 THEN i END AS hole, "
+def test_wrong_arguments(lasting: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    lasting.execute(
+        "CREATE OR REPLACE TABLE people AS SELECT i / 5 AS x, 'n' || i AS name, CASE WHEN i < 3 THEN i END AS hole, "
         "CASE WHEN i = 2 THEN 'nan'::DOUBLE ELSE i END AS wild, 7 AS same FROM range(5) r(i)"
     )
     with pytest.raises(duckdb.Error, match=message.replace("[", r"\[")):
-        con.execute(f"FROM sdc_pca('people', {arguments})").fetchall()
-    assert con.execute("SELECT count(*) FROM sdc_synth_dp_ledger()").fetchone() == (0,)
+        lasting.execute(f"FROM sdc_pca('people', {arguments})").fetchall()
+    assert lasting.execute("SELECT count(*) FROM sdc_synth_dp_ledger()").fetchone() == (0,)
 
 
 @pytest.mark.parametrize(

@@ -18,19 +18,29 @@ pytest.importorskip("opendp")
 BY_REGION = "SELECT region, count(*) AS n, avg(income) AS income FROM people GROUP BY region ORDER BY region"
 
 
-@pytest.fixture
-def gateways(tmp_path: Path) -> Iterator[list[Served]]:
-    """Two, of a register whose budget is enough for two questions."""
-    register = made(tmp_path / "people.duckdb", epsilon="100", delta="0", per_question="40")
+def serving(folder: Path, *names: str) -> Iterator[list[Served]]:
+    """Gateways of a register whose budget is enough for two questions."""
+    register = made(folder / "people.duckdb", epsilon="100", delta="0", per_question="40")
     with closing(sdcduck.connect(register)) as con:
         for user in ("ann", "bob"):
             con.execute(f"FROM sdc_create_user('{user}', '{PASSWORD}')").fetchall()
-    served = [start(register, tmp_path / name) for name in ("one", "other")]
+    served = [start(register, folder / name) for name in names]
     for one in served:
         one.database = "people"
     yield served
     for one in served:
         one.stop()
+
+
+@pytest.fixture
+def gateways(tmp_path: Path) -> Iterator[list[Served]]:
+    yield from serving(tmp_path, "one", "other")
+
+
+@pytest.fixture
+def gateway(tmp_path: Path) -> Iterator[Served]:
+    for (one,) in serving(tmp_path, "one"):
+        yield one
 
 
 def rows(served: Served, user: str, query: str) -> list[tuple[object, ...]]:
@@ -56,10 +66,9 @@ def test_a_budget_is_spent_once_by_all_and_answers_stay(gateways: list[Served]) 
         assert rows(served, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 2, 80.0, 0)]
 
 
-def test_what_programs_ask_before_a_question_costs_nothing(gateways: list[Served]) -> None:
+def test_what_programs_ask_before_a_question_costs_nothing(gateway: Served) -> None:
     """A driver that prepares a statement and has it described, EXPLAIN, and the names of columns."""
-    served = gateways[0]
-    with psycopg.connect(**{**served.options, "user": "ann"}, autocommit=True) as con:
+    with psycopg.connect(**{**gateway.options, "user": "ann"}, autocommit=True) as con:
         described = con.pgconn.prepare(b"asked", BY_REGION.encode())
         assert described.status == psycopg.pq.ExecStatus.COMMAND_OK
         columns = con.pgconn.describe_prepared(b"asked")
@@ -71,11 +80,10 @@ def test_what_programs_ask_before_a_question_costs_nothing(gateways: list[Served
         assert con.execute("SHOW sdc_budget").fetchall()[0][4] == 1
 
 
-def test_the_log_has_no_numbers_that_were_drawn(gateways: list[Served]) -> None:
+def test_the_log_has_no_numbers_that_were_drawn(gateway: Served) -> None:
     """Whoever may read who asked what need not see the answers."""
-    served = gateways[0]
-    rows(served, "ann", BY_REGION)
-    (line,) = [line for line in served.asked() if line["query"] == BY_REGION]
+    rows(gateway, "ann", BY_REGION)
+    (line,) = [line for line in gateway.asked() if line["query"] == BY_REGION]
     assert line["verdict"] == "answered"
     assert line["methods"] == ["dp"]
     assert "WHERE FALSE" in line["sql"].upper()

@@ -100,9 +100,9 @@ def test_authority_adds_its_signature(con: duckdb.DuckDBPyConnection, bound: obj
     ],
 )
 def test_bad_input_is_told_and_no_key_is_shown(
-    con: duckdb.DuckDBPyConnection, given: dict[str, object], message: str
+    lasting: duckdb.DuckDBPyConnection, given: dict[str, object], message: str
 ) -> None:
     with pytest.raises(duckdb.Error, match=message) as refused:
-        seal(con, **given)
+        seal(lasting, **given)
     assert PRIVATE.hex() not in str(refused.value)
     assert "short" not in str(refused.value)

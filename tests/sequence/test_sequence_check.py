@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import duckdb
 import numpy as np
 import pytest
 
+import sdcduck
 
-@pytest.fixture
-def asked(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+
+def _make_asked(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("""
         CREATE TABLE staff AS
         SELECT 'M' AS sex, CASE WHEN i < 4 THEN 'Law' ELSE 'Arts' END AS dept FROM range(11) t(i)
@@ -18,6 +21,11 @@ def asked(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         SELECT question, 'all' AS set, cell FROM (VALUES ('1: M', 'M%'), ('2: F', 'F%'), ('3: M or Law', 'M%'),
             ('3: M or Law', '% Law')) t(question, pattern), cells WHERE cell LIKE pattern;
     """)
+
+
+@pytest.fixture
+def asked(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    _make_asked(con)
     return con
 
 
@@ -102,6 +110,14 @@ def test_no_questions(asked: duckdb.DuckDBPyConnection) -> None:
     assert verdicts(asked, "'(FROM sets LIMIT 0)', 'cells', variance := 1") == []
 
 
+@pytest.fixture(scope="module")
+def unchanged() -> Iterator[duckdb.DuckDBPyConnection]:
+    """What is asked in vain changes nothing, so all that is refused is asked of one."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        _make_asked(con)
+        yield con
+
+
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -134,7 +150,7 @@ def test_no_questions(asked: duckdb.DuckDBPyConnection) -> None:
         ),
     ],
 )
-def test_bad_input(asked: duckdb.DuckDBPyConnection, call: str, said: str) -> None:
+def test_bad_input(unchanged: duckdb.DuckDBPyConnection, call: str, said: str) -> None:
     with pytest.raises(duckdb.Error, match=said) as caught:
-        verdicts(asked, call)
+        verdicts(unchanged, call)
     assert "F Law" not in str(caught.value)
