@@ -42,7 +42,7 @@ from sdcduck.catalog.database import (
     first_row,
     is_read_only,
 )
-from sdcduck.catalog.macros import CALL_OF_MACRO, signatures
+from sdcduck.catalog.macros import Variant, refused_calls, signatures
 from sdcduck.catalog.privacy_ledger import (
     PrivateRelease,
     charge_private_release,
@@ -136,7 +136,6 @@ from sdcduck.catalog.views import (
 
 __all__ = [
     "BUILT_IN",
-    "CALL_OF_MACRO",
     "EXPORT",
     "EXPORT_SAYS",
     "PAIRS",
@@ -157,6 +156,7 @@ __all__ = [
     "SynthModel",
     "Twice",
     "User",
+    "Variant",
     "cells_table",
     "charge_private_release",
     "check_name",
@@ -197,6 +197,7 @@ __all__ = [
     "publication",
     "read_by",
     "records_behind",
+    "refused_calls",
     "renew_policies",
     "rewrite_ptable_macros",
     "rule_set",

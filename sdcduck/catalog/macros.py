@@ -7,25 +7,36 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import duckdb
 
-_QUOTED = "'\"' || system.main.replace({}, '\"', '\"\"') || '\"'"
-_PATH = " || '.' || ".join(_QUOTED.format(name) for name in ("database_name", "schema_name", "function_name"))
-_MOST = (
-    "system.main.max(system.main.len(parameters)) "
-    "OVER (PARTITION BY database_name, schema_name, function_name, function_type)"
-)
-CALL_OF_MACRO = (
-    f"CASE function_type WHEN 'table_macro' THEN 'FROM ' ELSE 'SELECT ' END || {_PATH} "
-    f"|| '(NULL' || system.main.repeat(', NULL', {_MOST}) || ')'"
-)
-"""An expression over `duckdb_functions()`: a call of the macro that none of its variants takes.
+from sdcduck.quoting import identifier
 
-One of them may have the name of a function of DuckDB: so these are named in full."""
+Variant = tuple[str, str, str, str, Sequence[str]]
+"""Of a variant of a macro, as `duckdb_functions()` has it: database, schema, name, kind and parameters."""
 
 _TOLD = "Candidate macros:\n\t"
+
+
+def refused_calls(variants: Iterable[Variant]) -> dict[tuple[str, str, str, str], str]:
+    """By database, schema, name and kind, a call of each macro that none of its variants takes.
+
+    They are worked out here: as an expression of SQL they took longer than to list all functions. Macros are named in
+    full, since one may have the name of a function of DuckDB.
+    """
+    most: dict[tuple[str, str, str, str], int] = {}
+    for *macro, parameters in variants:
+        database, schema, name, kind = map(str, macro)
+        place = database, schema, name, kind
+        most[place] = max(most.get(place, 0), len(parameters))
+    return {place: _call(place, number + 1) for place, number in most.items()}
+
+
+def _call(macro: tuple[str, str, str, str], arguments: int) -> str:
+    *path, kind = macro
+    asked = "FROM" if kind == "table_macro" else "SELECT"
+    return f"{asked} {'.'.join(map(identifier, path))}({', '.join(['NULL'] * arguments)})"
 
 
 def signatures(con: duckdb.DuckDBPyConnection, calls: Sequence[str]) -> list[str]:
@@ -35,8 +46,8 @@ def signatures(con: duckdb.DuckDBPyConnection, calls: Sequence[str]) -> list[str
 
     >>> con = duckdb.connect()
     >>> _ = con.execute("CREATE MACRO f(a) AS a, (a, b := 'it''s') AS b")
-    >>> listed = f"SELECT {CALL_OF_MACRO} FROM duckdb_functions() WHERE NOT internal AND function_name = 'f'"
-    >>> call = con.execute(listed).fetchall()[0][0]
+    >>> place = "memory", "main", "f", "macro"
+    >>> call = refused_calls([(*place, ["a"]), (*place, ["a", "b"])])[place]
     >>> call, signatures(con, [call])
     ('SELECT "memory"."main"."f"(NULL, NULL, NULL)', ["f(a)\n\tf(a, b := 'it''s')"])
     """

@@ -6,6 +6,7 @@ import json
 import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from typing import Any
 
 import duckdb
 
@@ -155,13 +156,13 @@ class Policy:
 
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
-    (limits, owned), kinds = _stored_limits(con), _stored_kinds(con)
-    sequences, budgets = _stored_sequences(con), _stored_budgets(con)
+    stored = dict(con.execute("SELECT name, value FROM sdc.settings").fetchall())
+    (limits, owned), kinds = _stored_limits(stored), _stored_kinds(stored)
+    sequences, budgets, noise_secret = _stored_sequences(stored), _stored_budgets(stored), stored.get("noise_secret")
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
-        "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview, "
-        "(SELECT value FROM sdc.settings WHERE name = 'noise_secret') FROM sdc.policies "
-        "ORDER BY name, role"
+        "base, publication, count_column, one_row_per_unit, population, role, complete, records, preview "
+        "FROM sdc.policies ORDER BY name, role"
     ).fetchall()
     found = [
         Policy(
@@ -182,13 +183,12 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             owned=owned.get((name, role or ""), ()),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
-            publication, count_column, one_row_per_unit, population, role, complete, records, preview,
-            noise_secret in rows
+            publication, count_column, one_row_per_unit, population, role, complete, records, preview in rows
     ]  # fmt: skip
     every = [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
     limited = [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
     counted = [replace(policy, questions=budgets.get(_budget_of(policy.name, policy.role))) for policy in limited]
-    private = _stored_privacy(con)
+    private = _stored_privacy(stored)
     return [_of_privacy(policy, private.get((policy.name, policy.role))) for policy in counted]
 
 
@@ -228,15 +228,19 @@ def _of_privacy(policy: Policy, stored: Privacy | None) -> Policy:
 _METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
 
 
+def _values(settings: Mapping[str, str], kind: str) -> list[Any]:
+    """What settings of a kind hold."""
+    return [json.loads(text) for name, text in settings.items() if name.startswith(kind)]
+
+
 def _stored_limits(
-    con: duckdb.DuckDBPyConnection,
+    settings: Mapping[str, str],
 ) -> tuple[dict[tuple[str, str, str], Limits], dict[tuple[str, str], tuple[tuple[str, str], ...]]]:
     """By name and role of the policy, bounds and bands, and what its columns identify.
 
     They are settings: files of older versions have no column.
     """
-    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'limits ')").fetchall()
-    every = [json.loads(text) for (text,) in rows]
+    every = _values(settings, _LIMITS)
     limits = {
         (stored["name"], stored["role"], kind): tuple(
             (measure, tuple(map(float, numbers))) for measure, numbers in stored[kind].items()
@@ -247,41 +251,38 @@ def _stored_limits(
     return limits, {(stored["name"], stored["role"]): tuple(stored.get("owned", {}).items()) for stored in every}
 
 
-def _stored_kinds(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[Kind, ...]]:
+def _stored_kinds(settings: Mapping[str, str]) -> dict[tuple[str, str], tuple[Kind, ...]]:
     """By name and role of the policy, the kinds of its units, where it has several.
 
     They are settings, and `sdc.policies` has no unit there: an older sdcduck, which would protect the units of the
     first kind alone, takes the policy for one of which parts were removed.
     """
-    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'kinds ')").fetchall()
     return {
         (stored["name"], stored["role"]): tuple(
             Kind(one["unit"], one["record_key"], int(one["min_units"])) for one in stored["kinds"]
         )
-        for stored in (json.loads(text) for (text,) in rows)
+        for stored in _values(settings, _KINDS)
     }
 
 
-def _stored_sequences(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], tuple[str, SequenceLimit]]:
+def _stored_sequences(settings: Mapping[str, str]) -> dict[tuple[str, str], tuple[str, SequenceLimit]]:
     """By name and role of the policy, the column of its record keys, and what it limits of the sequence of answers.
 
     They are settings, and `sdc.policies` has no record key there: an older sdcduck, which would answer any number of
     questions, takes the policy for one of which parts were removed. A threshold needs no keys: there it is the unit.
     """
-    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'sequence ')").fetchall()
     return {
         (stored["name"], stored["role"]): (
             stored["unit"] if "unit" in stored else stored["record_key"],
             SequenceLimit(stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"]),
         )
-        for stored in (json.loads(text) for (text,) in rows)
+        for stored in _values(settings, _SEQUENCE)
     }
 
 
-def _stored_budgets(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
+def _stored_budgets(settings: Mapping[str, str]) -> dict[str, int]:
     """By the name of the setting, how many questions of a day are answered about a relation."""
-    rows = con.execute("SELECT name, value FROM sdc.settings WHERE starts_with(name, 'questions ')").fetchall()
-    return {name: int(value) for name, value in rows}
+    return {name: int(value) for name, value in settings.items() if name.startswith(_BUDGET)}
 
 
 def store_budget(con: duckdb.DuckDBPyConnection, name: str, role: str, questions: int | None) -> None:
@@ -306,15 +307,14 @@ def _forget_budget(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None
     con.execute("DELETE FROM sdc.settings WHERE name = ?", [_budget_of(name, role)])
 
 
-def _stored_privacy(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], Privacy]:
+def _stored_privacy(settings: Mapping[str, str]) -> dict[tuple[str, str], Privacy]:
     """By name and role of the policy, what its answers may cost: an older sdcduck does not know the method."""
-    rows = con.execute("SELECT value FROM sdc.settings WHERE starts_with(name, 'privacy ')").fetchall()
     return {
         (stored["name"], stored["role"]): Privacy(
             float(stored["epsilon"]), float(stored["delta"]), float(stored["per_question"]), stored["neighbours"],
             tuple((name, kind, tuple(values)) for name, kind, values in stored["domains"]), stored["declared"],
         )
-        for stored in (json.loads(text) for (text,) in rows)
+        for stored in _values(settings, _PRIVACY)
     }  # fmt: skip
 
 
@@ -455,24 +455,39 @@ def _preview_of(name: str, role: str) -> str:
     return f"preview {json.dumps([folded(name), folded(role)])}"
 
 
+_LIMITS = "limits "
+
+
 def _limits_of(name: str, role: str) -> str:
-    return f"limits {json.dumps([folded(name), folded(role)])}"
+    return f"{_LIMITS}{json.dumps([folded(name), folded(role)])}"
+
+
+_KINDS = "kinds "
 
 
 def _kinds_of(name: str, role: str) -> str:
-    return f"kinds {json.dumps([folded(name), folded(role)])}"
+    return f"{_KINDS}{json.dumps([folded(name), folded(role)])}"
+
+
+_SEQUENCE = "sequence "
 
 
 def _sequence_of(name: str, role: str) -> str:
-    return f"sequence {json.dumps([folded(name), folded(role)])}"
+    return f"{_SEQUENCE}{json.dumps([folded(name), folded(role)])}"
+
+
+_BUDGET = "questions "
 
 
 def _budget_of(name: str, role: str) -> str:
-    return f"questions {json.dumps([folded(name), folded(role)])}"
+    return f"{_BUDGET}{json.dumps([folded(name), folded(role)])}"
+
+
+_PRIVACY = "privacy "
 
 
 def _privacy_of(name: str, role: str) -> str:
-    return f"privacy {json.dumps([folded(name), folded(role)])}"
+    return f"{_PRIVACY}{json.dumps([folded(name), folded(role)])}"
 
 
 def declared_preview(con: duckdb.DuckDBPyConnection, policy: Policy) -> str | None:

@@ -14,7 +14,7 @@ from typing import Any
 import duckdb
 
 from sdcduck.catalog.database import current_database, first_row
-from sdcduck.catalog.macros import CALL_OF_MACRO, signature
+from sdcduck.catalog.macros import refused_calls, signature
 from sdcduck.catalog.relations import Definition, Policy, columns_now, has_definition, policies, store_definition
 from sdcduck.quoting import folded, folded_sql, identifier, literal
 
@@ -205,11 +205,22 @@ class _Texts:
 
     @cached_property
     def _functions(self) -> list[tuple[str, bool, str | None, str]]:
-        return self._con.execute(
-            "SELECT DISTINCT function_name, function_type = 'table', CASE WHEN NOT internal THEN macro_definition END, "
-            f"CASE WHEN macro_definition IS NOT NULL AND NOT internal THEN {CALL_OF_MACRO} ELSE '' END "
-            "FROM duckdb_functions() WHERE function_type = 'table' OR (NOT internal AND macro_definition IS NOT NULL)"
+        """Name of each table function and macro, whether it is the former; of a macro its text and a call of it."""
+        rows = self._con.execute(
+            "SELECT DISTINCT database_name, schema_name, function_name, function_type, "
+            "CASE WHEN NOT internal THEN parameters END, CASE WHEN NOT internal THEN macro_definition END "
+            "FROM system.main.duckdb_functions() "
+            "WHERE function_type = 'table' OR (NOT internal AND macro_definition IS NOT NULL)"
         ).fetchall()
+        calls = refused_calls(
+            (database, schema, name, kind, parameters or ())
+            for database, schema, name, kind, parameters, text in rows
+            if text is not None
+        )
+        return [
+            (name, kind == "table", text, calls.get((database, schema, name, kind), ""))
+            for database, schema, name, kind, _, text in rows
+        ]
 
 
 class Reads:

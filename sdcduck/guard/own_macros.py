@@ -18,7 +18,7 @@ from typing import Any
 import duckdb
 
 from sdcduck import catalog
-from sdcduck.quoting import folded
+from sdcduck.quoting import folded, identifier
 
 NOT_OURS = (
     "the functions in the file are not those of this sdcduck: open it once with sdcduck.connect; "
@@ -30,15 +30,16 @@ _FILES = ("perturbation.sql", "suppression.sql", "guard.sql")
 _Macro = tuple[str, str, str]
 """Name, parameters with their default values, and what it stands for as DuckDB spells it."""
 
-# DuckDB lists all its functions whatever is asked of them, and that takes longest: once, and the rest is done here.
-_STORED = f"""
-SELECT function_name, lower(function_name), internal, CASE WHEN NOT internal THEN parameters::VARCHAR END,
-    CASE WHEN macro_definition IS NOT NULL AND NOT internal THEN {catalog.CALL_OF_MACRO} END,
-    CASE WHEN internal THEN NULL WHEN starts_with(function_name, '_sdc_ptable_') THEN 'SELECT 0'
-        WHEN function_type = 'macro' THEN 'SELECT ' || macro_definition ELSE macro_definition END
-FROM duckdb_functions()
+# DuckDB lists all its functions whatever is asked of them, and that takes longest: once, and the rest is done here,
+# where no macro of the database runs in place of a function.
+_STORED = """
+SELECT internal, database_name, schema_name, function_name, function_type,
+    CASE WHEN NOT internal THEN parameters END, CASE WHEN NOT internal THEN parameter_types END,
+    CASE WHEN NOT internal THEN macro_definition END
+FROM system.main.duckdb_functions()
 WHERE internal OR (
-    function_type IN ('macro', 'table_macro') AND database_name = current_database() AND schema_name = 'main'
+    function_type IN ('macro', 'table_macro') AND database_name = system.main.current_database()
+    AND schema_name = 'main'
 )"""
 _OURS = re.compile("_?sdc_")
 _CREATED = re.compile(r"^CREATE OR REPLACE MACRO (\w+)", re.MULTILINE)
@@ -74,18 +75,69 @@ class Macros:
 
 def macros_of(con: duckdb.DuckDBPyConnection) -> Macros:
     """The macros in the database that a connection works in."""
-    rows = con.execute(_STORED).fetchall()
-    of_duckdb = {name for _, name, internal, *_ in rows if internal}
-    others = sorted(
-        (name, text, lower, names, call) for name, lower, internal, names, call, text in rows if not internal
-    )
-    own = [macro for macro in others if _OURS.match(macro[2]) and macro[2] not in of_duckdb]
-    calls = [call for *_, lower, _, call in own if lower in _needed()]
-    parameters = dict(zip(calls, catalog.signatures(con, calls), strict=True))
+    others, of_duckdb = _stored(con)
+    own = [one for one in others if _OURS.match(folded(one.name)) and folded(one.name) not in of_duckdb]
+    asked = [one for one in own if folded(one.name) in _with_defaults()]
+    calls = catalog.refused_calls(one.place for one in asked)
+    told = dict(zip(calls, catalog.signatures(con, list(calls.values())), strict=True))
+    listed = _listed(own)
     return Macros(
-        tuple((name, parameters.get(call, names), text) for name, text, _, names, call in own),
-        tuple(dict.fromkeys(name for name, _, lower, *_ in others if lower in of_duckdb)),
+        tuple(sorted((one.name, told.get(one.macro, listed[one.macro]), one.text) for one in own)),
+        tuple(sorted({one.name for one in others if folded(one.name) in of_duckdb})),
     )
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """One variant of a macro: where it is, its parameters with their types where they have one, and its query."""
+
+    place: catalog.Variant
+    types: tuple[str | None, ...]
+    text: str
+
+    @property
+    def name(self) -> str:
+        return self.place[2]
+
+    @property
+    def macro(self) -> tuple[str, str, str, str]:
+        return self.place[:4]
+
+
+def _stored(con: duckdb.DuckDBPyConnection) -> tuple[list[_Variant], frozenset[str]]:
+    """The macros of a database, and the names of DuckDB's functions, folded."""
+    rows = con.execute(_STORED).fetchall()
+    macros = [
+        _Variant((database, schema, name, kind, tuple(parameters)), tuple(types), _query(name, kind, text))
+        for internal, database, schema, name, kind, parameters, types, text in rows
+        if not internal
+    ]
+    return macros, frozenset({folded(row[3]) for row in rows if row[0]})
+
+
+def _query(name: str, kind: str, text: str) -> str:
+    """What a macro stands for as a query; numbers of p-tables are looked at elsewhere."""
+    if name.startswith("_sdc_ptable_"):
+        return "SELECT 0"
+    return f"SELECT {text}" if kind == "macro" else text
+
+
+def _listed(macros: Sequence[_Variant]) -> dict[tuple[str, str, str, str], str]:
+    """The parameters of all variants of macros as they are listed, which leaves out default values.
+
+    >>> one, other = (
+    ...     _Variant(("db", "main", "f", "macro", names), types, "SELECT 1")
+    ...     for names, types in [(("a", "b"), (None, "DATE")), (("a, b",), (None,))]
+    ... )
+    >>> _listed([one, other])
+    {('db', 'main', 'f', 'macro'): '"f"("a", "b" DATE)\\n\\t"f"("a, b")'}
+    """
+    found: dict[tuple[str, str, str, str], list[str]] = {}
+    for one in macros:
+        named = zip(one.place[4], one.types, strict=True)
+        parameters = (identifier(name) + (f" {kind}" if kind else "") for name, kind in named)
+        found.setdefault(one.macro, []).append(f"{identifier(one.name)}({', '.join(parameters)})")
+    return {macro: "\n\t".join(variants) for macro, variants in found.items()}
 
 
 @cache
@@ -97,6 +149,22 @@ def _texts() -> str:
 def _needed() -> frozenset[str]:
     """The names of the macros that protected answers are made with."""
     return frozenset(map(folded, _CREATED.findall(_texts())))
+
+
+@cache
+def _with_defaults() -> frozenset[str]:
+    """The names of those of them that have a default value, folded: DuckDB is asked for these, one by one.
+
+    Whatever calls another one gives it all its parameters, so that nothing depends on a default value which it has not
+    with us.
+    """
+    with duckdb.connect() as own:
+        own.execute(_texts())
+        macros, _ = _stored(own)
+        needed = [one for one in macros if folded(one.name) in _needed()]
+        calls = catalog.refused_calls(one.place for one in needed)
+        told = zip(calls, catalog.signatures(own, list(calls.values())), strict=True)
+    return frozenset(folded(name) for (_, _, name, _), parameters in told if ":=" in parameters)
 
 
 @lru_cache(100)

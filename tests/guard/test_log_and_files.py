@@ -262,6 +262,7 @@ REPLACED = {
     "with other parameters": "_sdc_try(x, y) AS x",
     "of another schema": "_sdc_on_grid(value, step) AS other._sdc_on_grid(value, step)",
     "in capitals": "_SDC_CLIPPED(t) AS t",
+    "with a form more": "_sdc_try(x) AS list_transform([0], lambda _sdc_once: TRY(x))[1], (x, y) AS x",
 }
 
 

@@ -9,6 +9,7 @@ import pytest
 from products import each_once
 
 import sdcduck
+from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
 
 COUNTED = "SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region ORDER BY region"
@@ -76,6 +77,19 @@ def test_a_macro_of_another_connection_does_not_run_in_place_of_a_function(
         assert ask(one, query) == wanted[door, query]
     finally:
         lasting.cursor().execute(f"DROP MACRO {macro.split('(')[0]}")
+
+
+@pytest.mark.parametrize(
+    "hiding",
+    [
+        "duckdb_functions() AS TABLE FROM system.main.duckdb_functions() WHERE function_name NOT IN ('upper', 'duckdb_functions')",
+        "lower(s) AS CASE WHEN s IN ('upper', 'lower') THEN random()::VARCHAR ELSE system.main.lower(s) END",
+    ],
+)
+def test_a_macro_does_not_hide_another_one(con: duckdb.DuckDBPyConnection, hiding: str) -> None:
+    con.execute(f"CREATE MACRO upper(x) AS 'secret'; CREATE MACRO {hiding}")
+    with pytest.raises(SDCError, match="would run in place of DuckDB's function of that name"):
+        sdcduck.open_guard(con)
 
 
 def test_records_are_not_judged_by_a_macro(con: duckdb.DuckDBPyConnection) -> None:

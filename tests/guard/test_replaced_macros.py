@@ -172,3 +172,11 @@ def test_a_default_value_of_our_own_macros_is_seen(con: duckdb.DuckDBPyConnectio
         sdcduck.open_guard(con)
     con.execute(POLICY).fetchall()
     assert refused(one, COUNTS) == "SDC060"
+
+
+def test_a_type_of_a_parameter_of_our_own_macros_is_seen(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE OR REPLACE MACRO _sdc_try(x) AS list_transform([0], lambda _sdc_once: TRY(x))[1]")
+    sdcduck.open_guard(con)
+    con.execute("CREATE OR REPLACE MACRO _sdc_try(x INTEGER) AS list_transform([0], lambda _sdc_once: TRY(x))[1]")
+    with pytest.raises(SDCError, match="not those of this sdcduck"):
+        sdcduck.open_guard(con)
