@@ -26,6 +26,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.sequence.one_thread import one_thread
 from sdcduck.methods.sequence.packed import pack, unpack
 from sdcduck.methods.sequence.sets import Cells, Cut, Floats, Indices, Sets, cut, signatures
 
@@ -227,6 +228,7 @@ class Knowledge:
         """What `to_bytes` takes, nearly."""
         return sum(secret.bytes_with(len(secret.sizes), 0) for secret in self._secrets.values())
 
+    @one_thread()
     def would(self, answers: Mapping[str, Answers], min_units: float = 3) -> Would:
         """What a question would teach. Nothing is kept.
 
@@ -255,6 +257,7 @@ class Knowledge:
             errors, answers, steps, self._version,
         )  # fmt: skip
 
+    @one_thread()
     def keep(self, asked: Would) -> None:
         """The question was answered.
 
@@ -296,6 +299,7 @@ class Knowledge:
         secret = self._secrets[name]
         return _share(secret.cells.sizes, secret.q[secret.atom_of], secret.base[secret.atom_of])
 
+    @one_thread()
     def covariance(self, name: str) -> Floats:
         """Of the numbers of all cells of a secret: float64 (c, c). For looking at small ones."""
         secret = self._secrets[name]
@@ -312,6 +316,7 @@ class Knowledge:
             answers[name] = Answers.of(sets, arrays[f"variances{place}"])
         self.keep(self.would(answers))
 
+    @one_thread()
     def to_bytes(self) -> bytes:
         """All of it, for a file."""
         arrays: dict[str, NDArray[np.generic]] = {}
