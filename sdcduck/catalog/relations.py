@@ -45,12 +45,14 @@ class SequenceLimit:
             who was told nothing.
         secrets: the columns that nobody should learn of a unit.
         on_breach: 'refuse' or 'log'.
+        granted: the query of what is published anyway; empty: nothing is.
     """
 
     mode: str = "off"
     least_error: float = 0.8
     secrets: tuple[str, ...] = ()
     on_breach: str = "refuse"
+    granted: str = ""
 
     @property
     def holds(self) -> bool:
@@ -60,7 +62,7 @@ class SequenceLimit:
     @property
     def is_exact(self) -> bool:
         """Whether it is about numbers without noise."""
-        return self.mode in ("atoms", "pairwise")
+        return self.mode in ("atoms", "pairwise", "rank")
 
 
 @dataclass(frozen=True)
@@ -272,10 +274,13 @@ def _stored_sequences(con: duckdb.DuckDBPyConnection) -> dict[tuple[str, str], t
     return {
         (stored["name"], stored["role"]): (
             stored["unit"] if "unit" in stored else stored["record_key"],
-            SequenceLimit(stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"]),
+            SequenceLimit(
+                stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"],
+                stored.get("granted", ""),
+            ),
         )
         for stored in (json.loads(text) for (text,) in rows)
-    }
+    }  # fmt: skip
 
 
 def _stored_budgets(con: duckdb.DuckDBPyConnection) -> dict[str, int]:
@@ -402,6 +407,7 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
             stored = json.dumps(
                 {"name": policy.name, "role": policy.role, hidden: _part_of(policy), **of_limit}
                 | {"secrets": list(limit.secrets)}
+                | ({"granted": limit.granted} if limit.granted else {})
             )
             set_setting(con, _sequence_of(policy.name, policy.role), stored)
         if policy.privacy.holds:

@@ -20,6 +20,7 @@ from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
+from sdcduck.guard.granted import granted_by
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.laws import Laws, Row, explained, explanation, with_noise
 from sdcduck.guard.listings import Described, listed
@@ -137,9 +138,8 @@ class Guard:
             raise SDCError("plans are kept beside a database file, and this database is in memory")
         self.plans = Plans(beside, role=folded(role), only=plans_only, rules=lambda: _plan_rules(limited))
         """The plans of those who ask."""
-        self._sequences = Sequences(
-            self._limited, file, lambda policy: laws.of(policy, "count"), self._schema.is_settled
-        )
+        granted = granted_by(self._alone, self._schema, self._rewriter)
+        self._sequences = Sequences(limited, file, lambda one: laws.of(one, "count"), self._schema.is_settled, granted)
         self._questions = QuestionBudgets(file)
         self._releases = Releases(self._limited, file)
         self.constants: dict[str, Constant] = {}
@@ -427,8 +427,7 @@ class Guard:
             with self._alone, self._schema.shapes.once():
                 return self._rewriter.made(text, {**policies, folded(table): limited})
 
-        laws = self._laws
-        sequences = Sequences(self._limited, None, lambda one: laws.of(one, "count"), lambda one: True)
+        sequences = self._sequences.without_file()
         try:
             return rehearsed(questions(read_log(log), table, login), limited, sequences, made)
         finally:

@@ -285,6 +285,11 @@ class Knowledge:
         for name in asked._steps:
             self._secrets[name].base = self._secrets[name].q.copy()
 
+    def follow(self, asked: Would, name: str) -> tuple[Indices, NDArray[np.bool_]]:
+        """The atom of each cell if a question is answered, and of which atoms the number follows then, without error."""
+        step = asked._steps[name]
+        return step.split.atom_of, 1 - step.split.sizes * step.q / 4 < _ZERO**2
+
     def least_error(self, min_units: float = 3) -> float:
         """The smallest error of any small group, of all secrets; 1 if there is none."""
         small, least = max(min_units, 3.0), 1.0
@@ -406,8 +411,10 @@ def _orthogonal(a: Floats, rest: Floats, weight: Floats, variances: Floats) -> F
     inner = prior.T @ rest
     scale = np.einsum("ij,ij->j", prior, a) + variances
     scale = np.sqrt(np.where(scale > 0, scale, 1.0))
-    matrix = (inner + inner.T) / 2 + np.diag(variances)
-    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix / np.outer(scale, scale), tol=_KNOWN, lower=1)
+    matrix = ((inner + inner.T) / 2 + np.diag(variances)) / np.outer(scale, scale)
+    if matrix.diagonal().max(initial=0) <= _KNOWN:  # LAPACK does not ask that of the first, and rounding is no news
+        return np.zeros((len(a), 0))
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, tol=_KNOWN, lower=1)
     chosen = pivots[:rank] - 1
     scaled = rest[:, chosen] / scale[chosen]
     return np.asarray(scipy.linalg.solve_triangular(factor[:rank, :rank], scaled.T, lower=True).T, dtype=np.float64)
