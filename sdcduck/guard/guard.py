@@ -40,7 +40,7 @@ from sdcduck.guard.schema import Schema
 from sdcduck.guard.sequence import Sequences
 from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.guard.sequence import read_sequence
+from sdcduck.udfs.guard.sequence import read_granted, read_sequence
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -391,6 +391,7 @@ class Guard:
         secrets: Sequence[str] = (),
         least_error: float = 0.8,
         min_units: int | None = None,
+        granted: str | None = None,
     ) -> pa.Table:
         """What a limit on the sequence of answers would have said to the questions of an audit log; for the custodian.
 
@@ -402,7 +403,7 @@ class Guard:
             log: the file of the audit log.
             table: the table or view.
             login: whose questions; None: those of all, each by itself.
-            mode: with ``secrets`` and ``least_error`` as `sdc_protect` takes them.
+            mode: with ``secrets``, ``least_error`` and ``granted`` as `sdc_protect` takes them.
             min_units: of the policy, if it is to be another number.
 
         Raises:
@@ -418,7 +419,10 @@ class Guard:
         if min_units is not None and not min_units >= 1:
             raise SDCError("argument 'min_units' must be a whole number of at least 1")
         changed = replace(policy, sequence=SequenceLimit(), min_units=min_units or policy.min_units)
-        limited = replace(changed, sequence=read_sequence(mode, least_error, secrets, "refuse", changed))
+        limit = read_sequence(mode, least_error, secrets, "refuse", changed)
+        with self._alone:
+            limit = replace(limit, granted=read_granted(self._con, granted, table, limit))
+        limited = replace(changed, sequence=limit)
         if not limited.sequence.holds:
             raise SDCError("argument 'mode' must be a limit: 'off' answers all of it")
 

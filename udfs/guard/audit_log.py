@@ -38,7 +38,7 @@ def plan_audit_log(session: Session, path: str | None, first: int | None) -> Row
         # In the order of the columns.
         lines = [
             line | {"left_out": line.get("left_out", 0), "cut": [name for name in _COLUMNS if _is_cut(line.get(name))]}
-            for line in read_log(_file(session, path), first=first)
+            for line in read_log(file_of_log(session, path), first=first)
         ]
         return pa.table(
             {
@@ -68,7 +68,7 @@ def _is_cut(value: object) -> bool:
     return isinstance(value, dict) and "begins" in value
 
 
-def _file(session: Session, path: str | None) -> str:
+def file_of_log(session: Session, path: str | None) -> str:
     """The one file that a path names, asked of DuckDB: its limits on external access hold."""
     needed(path, "path", "name a file")
     try:

@@ -88,7 +88,7 @@ def plan_protect(
     check_privacy(cursor, table, policy)
     check_beside_private(cursor, policy)
     limit = read_sequence(sequence, least_error, secrets, on_breach, policy)
-    limit = replace(limit, granted=read_granted(cursor, granted, table, limit))
+    limit = replace(limit, granted=read_granted(cursor, granted, table.text, limit))
     if limit.holds:
         check_sequence(cursor, table, policy, limit)
         policy = replace(policy, sequence=limit)

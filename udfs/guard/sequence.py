@@ -70,7 +70,7 @@ def read_sequence(
     return SequenceLimit(mode, float(least), tuple(name for name in policy.dimensions if name in named), told)
 
 
-def read_granted(cursor: duckdb.DuckDBPyConnection, granted: str | None, table: Source, limit: SequenceLimit) -> str:
+def read_granted(cursor: duckdb.DuckDBPyConnection, granted: str | None, table: str, limit: SequenceLimit) -> str:
     """The query of what is published anyway; empty: nothing is. What it counts is looked at before the first question.
 
     Raises:
@@ -93,8 +93,8 @@ def read_granted(cursor: duckdb.DuckDBPyConnection, granted: str | None, table: 
         asked = {folded(name) for name in cursor.get_table_names(query)}
     except duckdb.Error as problem:
         raise SDCError(f"argument 'granted' is no query: {problem}") from None
-    if asked != {folded(table.text)}:
-        raise SDCError(f"argument 'granted' must ask about '{table.text}' alone")
+    if asked != {folded(table)}:
+        raise SDCError(f"argument 'granted' must ask about '{table}' alone")
     return query
 
 
