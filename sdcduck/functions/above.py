@@ -1,4 +1,4 @@
-"""What SQL functions ask of a floor above them: who stands there says so when it is loaded, and nothing here knows it."""
+"""What SQL functions ask of a floor above them: who stands there says so when it is loaded."""
 
 from __future__ import annotations
 
@@ -15,8 +15,18 @@ class Rehearsal(Protocol):
     """Asks the questions of an audit log again under a limit on the sequence of answers (`sdc_sequence_rehearsal`)."""
 
     def __call__(
-        self, con: duckdb.DuckDBPyConnection, log: str, table: str, login: str | None, *, role: str, mode: str,
-        secrets: Sequence[str], least_error: float, min_units: int | None, granted: str | None,
+        self,
+        con: duckdb.DuckDBPyConnection,
+        log: str,
+        table: str,
+        login: str | None,
+        *,
+        role: str,
+        mode: str,
+        secrets: Sequence[str],
+        least_error: float,
+        min_units: int | None,
+        granted: str | None,
     ) -> pa.Table:
         """A row for each question of the log."""  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What is published of a policy anyway (`sdc_protect(.., granted := ..)`): the base of a limit on the sequence of answers."""
+"""What is published anyway (`sdc_protect(.., granted := ..)`): the base of a limit on the sequence of answers."""
 
 from __future__ import annotations
 

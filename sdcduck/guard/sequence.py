@@ -279,7 +279,9 @@ class Sequences:
             return np.concatenate([nothing, *(self._sets(cells, counted, None) for counted in every)])
         except (Refused, TooMuchKnown) as problem:
             why = problem.code if isinstance(problem, Refused) else "too much of it"
-            raise Refused("SDC060", f"{policy.name}: what is granted is not answered itself: {why}, sdc_protect") from None
+            raise Refused(
+                "SDC060", f"{policy.name}: what is granted is not answered itself: {why}, sdc_protect"
+            ) from None
 
 
 def _written(sets: Bits) -> str:

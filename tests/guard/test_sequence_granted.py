@@ -84,7 +84,7 @@ def test_what_is_not_answered_itself_cannot_be_granted(register: Path) -> None:
     granting(register, "SELECT median(a) FROM people")
     with (
         closing(sdcduck.open_guard(register)) as guard,
-        pytest.raises(Refused, match="SDC060: .*what is granted is not answered itself: SDC071"),
+        pytest.raises(Refused, match=r"SDC060: .*what is granted is not answered itself: SDC071"),
     ):
         guard.sql(ILL, user="ann")
 
@@ -98,7 +98,9 @@ def test_what_tells_nothing_may_be_granted(register: Path) -> None:
 
 def test_refusals_are_the_same_whatever_one_person_has(tmp_path: Path) -> None:
     said = []
-    asked = [f"SELECT c, count(*) FROM people WHERE ill AND a < {a} AND b < {b} GROUP BY c" for a in (2, 5) for b in (2, 6)]
+    asked = [
+        f"SELECT c, count(*) FROM people WHERE ill AND a < {a} AND b < {b} GROUP BY c" for a in (2, 5) for b in (2, 6)
+    ]
     for name, turned in (("one", None), ("other", 5)):
         path = made(tmp_path / name, people=400, turned=turned, more=f", granted := '{CUBE}'")
         with closing(sdcduck.open_guard(path)) as guard:
@@ -121,6 +123,8 @@ def test_refusals_are_the_same_whatever_one_person_has(tmp_path: Path) -> None:
 def test_what_sdc_protect_refuses(register: Path, granted: str, said: str) -> None:
     with closing(sdcduck.connect(register, secret=SECRET)) as con:
         con.execute("CREATE TABLE others AS SELECT a FROM range(8) t(a)").fetchall()
-        con.execute("FROM sdc_publish('exact', 'SELECT a, ill, count(*) AS n FROM people GROUP BY CUBE (a, ill)', max_count := 2)").fetchall()
+        con.execute(
+            "FROM sdc_publish('exact', 'SELECT a, ill, count(*) AS n FROM people GROUP BY CUBE (a, ill)', max_count := 2)"
+        ).fetchall()
         with pytest.raises(duckdb.Error, match=said):
             declare(con, more=f", granted := $${granted}$$")

@@ -123,7 +123,12 @@ def test_sums_of_what_was_told_are_told(guard: Guard) -> None:
 def test_four_answers_of_which_no_two_tell_anything(register: Path) -> None:
     """Two ill people: twice their income is the sum of two answers less that of two others."""
     few = "(ill AND a = 0 AND b = 0)"
-    asked = [f"{few} OR a IN (1, 2)", f"{few} OR a = 3 OR (a = 0 AND b = 1)", "a IN (1, 3)", "a = 2 OR (a = 0 AND b = 1)"]
+    asked = [
+        f"{few} OR a IN (1, 2)",
+        f"{few} OR a = 3 OR (a = 0 AND b = 1)",
+        "a IN (1, 3)",
+        "a = 2 OR (a = 0 AND b = 1)",
+    ]
     told: dict[str, list[int | None]] = {}
     for mode, of in (("pairwise", "count(*)"), ("rank", "count(*)"), ("rank", "sum(income)")):
         with closing(sdcduck.connect(register, secret=SECRET)) as con:

@@ -38,8 +38,8 @@ def plan_protect(
     min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
     preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
     units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
-    on_breach: str | None, granted: str | None, epsilon: float | None, delta: float | None, per_question: float | None, domains: str | None,
-    neighbours: str | None, contributions: int | None, here: Sequence[str],
+    on_breach: str | None, granted: str | None, epsilon: float | None, delta: float | None,
+    per_question: float | None, domains: str | None, neighbours: str | None, contributions: int | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()

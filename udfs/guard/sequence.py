@@ -85,8 +85,8 @@ def read_granted(cursor: duckdb.DuckDBPyConnection, granted: str | None, table: 
         stored = catalog.publication(cursor, granted)
         if stored.arguments is not None:
             raise SDCError(
-                f"argument 'granted': '{granted}' is published with exact numbers; grant what the guard answers, which has noise: "
-                "a query, or one that is stored by sdc_publication"
+                f"argument 'granted': '{granted}' is published with exact numbers; grant what the guard answers, which "
+                "has noise: a query, or one that is stored by sdc_publication"
             )
         query = stored.query
     try:

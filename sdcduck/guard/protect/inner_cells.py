@@ -67,11 +67,13 @@ def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
 
 
 def _check_added(added: exp.Expr, policy: Policy) -> None:
-    """Refuse sums of what is not made of measures: of dimensions they would be about other records than they seem to be."""
+    """Refuse sums of what is not made of measures: with dimensions they would be about other records."""
     measures = {folded(name) for name in policy.measures}
     for column in added.find_all(exp.Column):
         if folded(column.name) not in measures:
-            raise Refused("SDC071", f"a sum that {column.name} is in, which is no measure: write it into WHERE or FILTER")
+            raise Refused(
+                "SDC071", f"a sum that {column.name} is in, which is no measure: write it into WHERE or FILTER"
+            )
 
 
 def _without_values(condition: exp.Expr, policy: Policy) -> exp.Expr:

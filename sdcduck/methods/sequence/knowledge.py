@@ -286,7 +286,7 @@ class Knowledge:
             self._secrets[name].base = self._secrets[name].q.copy()
 
     def follow(self, asked: Would, name: str) -> tuple[Indices, NDArray[np.bool_]]:
-        """The atom of each cell if a question is answered, and of which atoms the number follows then, without error."""
+        """The atom of each cell if a question is answered, and of which atoms the number follows then."""
         step = asked._steps[name]
         return step.split.atom_of, 1 - step.split.sizes * step.q / 4 < _ZERO**2
 

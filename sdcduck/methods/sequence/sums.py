@@ -1,12 +1,12 @@
 """Which groups of few units follow from exact sums, however these are added and subtracted.
 
-What the units of a cell have is the same in all sums that count them, so that a sum over some cells is a row of 0 and 1,
-and that of one group alone follows if and only if its row is a combination of the rows of what was answered (Rao 1973,
-section 4a: what is estimable; Domingo-Ferrer 2022 asks for such a control and gives no formula). Whether it follows is
-a matter of the rows alone; whether it may depends on the units of the group.
+What the units of a cell have is the same in all sums that count them, so that a sum over some cells is a row of 0 and
+1, and that of one group alone follows if and only if its row is a combination of the rows of what was answered (Rao
+1973, section 4a: what is estimable; Domingo-Ferrer 2022 asks for such a control and gives no formula). Whether it
+follows is a matter of the rows alone; whether it may depends on the units of the group.
 
-Groups are atoms: the cells that no answer tells apart. No part of one follows ever. Several atoms together are looked at
-where they are the set of a question, what is not in it, or the difference of two (`ExactAnswers`).
+Groups are atoms: the cells that no answer tells apart. No part of one follows ever. Several atoms together are looked
+at where they are the set of a question, what is not in it, or the difference of two (`ExactAnswers`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Follows:
 class ExactSums:
     """The sums that were answered.
 
-    >>> sums = ExactSums(np.array([9.0, 1, 9, 9]))  # twice the second is the first two, and the next, less the third sum
+    >>> sums = ExactSums(np.array([9.0, 1, 9, 9]))  # twice the second is two sums less the third
     >>> for asked in ([0, 1], [1, 2], [0, 2]):
     ...     found = sums.would(Sets.of_lists([asked]))
     ...     sums.keep(found)
