@@ -39,7 +39,8 @@ def plan_protect(
     preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
     units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
     on_breach: str | None, granted: str | None, epsilon: float | None, delta: float | None,
-    per_question: float | None, domains: str | None, neighbours: str | None, contributions: int | None, here: Sequence[str],
+    per_question: float | None, domains: str | None, neighbours: str | None, contributions: int | None,
+    here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
