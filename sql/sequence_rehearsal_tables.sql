@@ -26,6 +26,7 @@
 --| @column smallest BIGINT: of exact numbers, units of the smallest group that would be told apart; NULL: none would
 --| @column verdict VARCHAR: 'answered', 'refused', or the code of a refusal for something else
 --| @example
+--| FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex']);
 --| SELECT login, number, question, cells, new_sets, verdict
 --| FROM sdc_sequence_rehearsal('questions.jsonl', 'people', mode := 'precision', secrets := ['sex'], least_error := 0.9);
 --| @output

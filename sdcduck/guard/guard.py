@@ -20,7 +20,7 @@ from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
-from sdcduck.guard.granted import granted_by
+from sdcduck.guard.granted import granted_by, limit_of
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.laws import Laws, Row, explained, explanation, with_noise
 from sdcduck.guard.listings import Described, listed
@@ -40,7 +40,6 @@ from sdcduck.guard.schema import Schema
 from sdcduck.guard.sequence import Sequences
 from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.guard.sequence import read_granted, read_sequence
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -419,10 +418,8 @@ class Guard:
         if min_units is not None and not min_units >= 1:
             raise SDCError("argument 'min_units' must be a whole number of at least 1")
         changed = replace(policy, sequence=SequenceLimit(), min_units=min_units or policy.min_units)
-        limit = read_sequence(mode, least_error, secrets, "refuse", changed)
         with self._alone:
-            limit = replace(limit, granted=read_granted(self._con, granted, table, limit))
-        limited = replace(changed, sequence=limit)
+            limited = replace(changed, sequence=limit_of(self._con, changed, mode, least_error, secrets, granted))
         if not limited.sequence.holds:
             raise SDCError("argument 'mode' must be a limit: 'off' answers all of it")
 
