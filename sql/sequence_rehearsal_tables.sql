@@ -30,6 +30,7 @@
 --| SELECT login, number, question, cells, new_sets, verdict
 --| FROM sdc_sequence_rehearsal('questions.jsonl', 'people', mode := 'precision', secrets := ['sex'], least_error := 0.9);
 --| @output
---| login | number | question | cells | new_sets | verdict
---| ------+--------+----------+-------+----------+--------
+--| login | number | question                                            | cells | new_sets | verdict
+--| ------+--------+-----------------------------------------------------+-------+----------+---------
+--| ann   |      1 | SELECT region, count(*) FROM people GROUP BY region |     0 |        0 | answered
 --| @source this project
