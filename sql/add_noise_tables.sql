@@ -29,7 +29,7 @@
 --|     mirrored there, which moves means near the bounds
 --| @arg id VARCHAR: a column that is different in each record, and identifies it; NULL: the values of all columns do
 --| @arg nulls VARCHAR: what is done with NULL in `columns`: `refuse`, or `keep`: with `additive` it stays NULL, with the others
---|     its record stays as it is
+--|     its record stays as it is; or, with these, `apart`: records with the same gaps are taken together, and keep the gaps
 --| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
 --| @column .. as in `source`: its columns, those that are changed as DOUBLE
 --| @example

@@ -15,6 +15,7 @@
 --| | `decompose` | the same, cut into pieces, whose best groups are found by integer programming, and exchanges again |
 --| | `optimal` | of one column: the best groups that there are |
 --| | `onedims` | each column by itself, k sorted records in turn, as sdcMicro does |
+--| | `single` | k records in turn, sorted by the first of the columns, as sdcMicro does |
 --| | `pca` | k records in turn, sorted by the first principal component, as sdcMicro does |
 --|
 --| No record can be told from the k - 1 others of its group by the columns that are masked together, whatever else is

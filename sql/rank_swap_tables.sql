@@ -48,7 +48,9 @@
 --| @arg predictors VARCHAR[]: the columns of numbers, dates or times that stay and are in the model
 --| @arg by VARCHAR[]: strata, each of which is shuffled by itself
 --| @arg id VARCHAR: a column that is different in each record, and identifies it; NULL: the values of all columns do
---| @arg nulls VARCHAR: what is done with NULL in `columns` and `predictors`: `refuse`, or `keep`, the record stays as it is
+--| @arg nulls VARCHAR: what is done with NULL in `columns` and `predictors`: `refuse`; `keep`, the record stays as it is;
+--|     `apart`, records with the same gaps are shuffled together and keep the gaps
+--|     (one alone keeps its values, too)
 --| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
 --| @column .. as in `source`: its columns
 --| @example

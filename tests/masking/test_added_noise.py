@@ -194,6 +194,37 @@ def test_null_types_and_nobody(con: duckdb.DuckDBPyConnection) -> None:
         assert con.execute(f"FROM sdc_add_noise('(FROM p LIMIT 0)', ['d'], '{method}')").fetchall() == []
 
 
+@pytest.mark.parametrize("method", [method for method in METHODS if method != "additive"])
+def test_records_with_the_same_gaps_apart(con: duckdb.DuckDBPyConnection, method: str) -> None:
+    """Each pattern of gaps is what the method makes of its records and columns alone."""
+    con.execute(
+        "CREATE TABLE p AS SELECT i AS id, CASE WHEN i % 4 THEN i * 13 % 97 END AS x, CASE WHEN i % 3 THEN i * 7 % 31 END AS y, i * 5 % 53 AS z "
+        "FROM range(240) r(i)"
+    )
+    made = f"sdc_add_noise({{}}, {{}}, '{method}', nulls := '{{}}', id := 'id')"
+    con.execute("CREATE TABLE m AS FROM " + made.format("'p'", "['x', 'y', 'z']", "apart"))
+    for gaps in ([], ["x"], ["y"], ["x", "y"]):
+        having = " AND ".join(f"{name} IS {'' if name in gaps else 'NOT '}NULL" for name in ("x", "y"))
+        names = [name for name in ("x", "y", "z") if name not in gaps]
+        alone = made.format(f"'(FROM p WHERE {having})'", names, "refuse")
+        columns = ", ".join(["id", *names])
+        assert con.execute(f"SELECT {columns} FROM m WHERE {having} ORDER BY id").fetchall() == (
+            con.execute(f"SELECT {columns} FROM {alone} ORDER BY id").fetchall()
+        )
+    if method != "outdect":
+        assert con.execute("SELECT count(*) FROM p JOIN m USING (id, z)").fetchall() == [(0,)]
+
+
+def test_where_there_is_nothing_to_take_apart(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE p AS SELECT i AS id, i * 7 % 31 AS x, CASE WHEN i <> 5 THEN i END AS y, NULL::INT AS z FROM range(60) r(i)")  # fmt: skip
+    with pytest.raises(duckdb.Error, match="'nulls' must be"):
+        con.execute("FROM sdc_add_noise('p', ['x'], nulls := 'apart')")
+    with pytest.raises(duckdb.Error, match="is 1 record, fewer than"):
+        con.execute("FROM sdc_add_noise('p', ['x', 'y'], 'correlated', nulls := 'apart', id := 'id')")
+    made = "FROM sdc_add_noise('p', ['z'], 'correlated', nulls := 'apart', id := 'id')"
+    assert con.execute(f"SELECT count(*), count(z) {made}").fetchall() == [(60, 0)]
+
+
 def test_from_a_risky_file_to_a_released_one(con: duckdb.DuckDBPyConnection) -> None:
     """No exact income is left to find a person by, and means and regressions are what they were."""
     con.execute(

@@ -58,7 +58,7 @@ def test_another_file_of_sdcmicro(reference_data: Path, con: duckdb.DuckDBPyConn
     assert found[5] == pytest.approx(theirs["IL_SSE_over_SST_pct"], abs=1e-9)
 
 
-@pytest.mark.parametrize("method", ["onedims", "pca"])
+@pytest.mark.parametrize("method", ["onedims", "single", "pca"])
 def test_the_other_methods_of_sdcmicro(reference_data: Path, con: duckdb.DuckDBPyConnection, method: str) -> None:
     folder = reference_data / "sdcmicro"
     con.execute(
@@ -71,6 +71,19 @@ def test_the_other_methods_of_sdcmicro(reference_data: Path, con: duckdb.DuckDBP
     )
     theirs = np.loadtxt(folder / f"microaggr_{method}_CASC_k3.csv.gz", delimiter=",", skiprows=1)
     assert np.allclose(np.array(made.fetchall()), theirs, rtol=1e-9)
+
+
+@pytest.mark.parametrize("method", ["onedims", "single", "pca"])
+def test_the_other_methods_on_another_file(reference_data: Path, con: duckdb.DuckDBPyConnection, method: str) -> None:
+    folder = reference_data / "sdcmicro"
+    theirs = json.loads((folder / "index.json").read_text())["cases"][f"{method}_Tarragona_k3"]["IL_SSE_over_SST_pct"]
+    con.execute(f"CREATE TABLE firms AS SELECT *, row_number() OVER () AS id FROM '{folder}/input_Tarragona.csv.gz'")
+    names = [row[0] for row in con.execute("DESCRIBE firms").fetchall() if row[0] != "id"]
+    con.execute(
+        "CREATE TABLE masked AS FROM sdc_microaggregate('firms', ?, k := 3, method := ?, id := 'id')", [names, method]
+    )
+    lost = con.execute("SELECT il FROM sdc_microaggregate_quality('firms', 'masked', ?, id := 'id')", [names])
+    assert lost.fetchall()[0][0] == pytest.approx(theirs, abs=1e-9)
 
 
 def test_consecutive_groups_by_themselves() -> None:
@@ -127,7 +140,7 @@ def test_an_empty_table_stays_empty(con: duckdb.DuckDBPyConnection) -> None:
         ("'p', ['age'], by := ['age']", "column 'age' is one of those that are masked"),
         ("'p', ['age'], id := 'age'", "column 'age' is one of those that are masked"),
         ("'p', ['age'], by := ['agee']", "unknown column 'agee' in 'p'; did you mean 'age'?"),
-        ("'p', ['age'], method := 'mdv'", "'onedims' or 'pca'; did you mean 'mdav'?"),
+        ("'p', ['age'], method := 'mdv'", "'single' or 'pca'; did you mean 'mdav'?"),
         ("'p', ['age'], gamma := 0.5", "argument 'gamma' is for method := 'vmdav' and 'swap' and 'decompose'"),
         ("'p', ['age'], method := 'vmdav', gamma := -1", "argument 'gamma' must be a number of at least 0"),
         ("'p', ['age'], method := 'swap', pieces := 2", "argument 'pieces' is for method := 'decompose'"),

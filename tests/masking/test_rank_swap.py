@@ -119,6 +119,27 @@ def test_strata_keep_their_values(con: duckdb.DuckDBPyConnection, people: None) 
         assert con.execute(f"FROM {strata} WHERE s = 1 EXCEPT FROM {alone}").fetchall() == []
 
 
+def test_shuffles_of_records_with_the_same_gaps_apart(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE p AS SELECT i AS id, CASE WHEN i % 4 THEN i * 13 % 97 END AS x, CASE WHEN i % 3 THEN i * 7 % 31 END AS y, "
+        "CASE WHEN i % 5 THEN i * 5 % 53 END AS z, i % 2 AS s FROM range(600) r(i)"
+    )
+    made = "sdc_shuffle({}, {}, predictors := {}, by := ['s'], nulls := '{}', id := 'id')"
+    con.execute("CREATE TABLE m AS FROM " + made.format("'p'", "['x', 'y']", "['z']", "apart"))
+    assert con.execute("SELECT count(*) FROM p JOIN m USING (id) WHERE (p.x IS NULL) <> (m.x IS NULL)").fetchall() == [(0,)]  # fmt: skip
+    for gaps in ([], ["x"], ["y"], ["z"], ["x", "z"]):
+        having = " AND ".join(f"{name} IS {'' if name in gaps else 'NOT '}NULL" for name in ("x", "y", "z"))
+        names = [name for name in ("x", "y") if name not in gaps]
+        kept = [name for name in ("z",) if name not in gaps]
+        alone = made.format(f"'(FROM p WHERE {having})'", names, kept, "refuse")
+        columns = ", ".join(["id", *names])
+        assert con.execute(f"SELECT {columns} FROM m WHERE {having} ORDER BY id").fetchall() == (
+            con.execute(f"SELECT {columns} FROM {alone} ORDER BY id").fetchall()
+        )
+    moved = con.execute("SELECT count(*) FILTER (p.x <> m.x) / count(p.x) FROM p JOIN m USING (id)").fetchall()[0][0]
+    assert moved > 0.9
+
+
 def test_shuffling_keeps_values_and_correlations(con: duckdb.DuckDBPyConnection, people: None) -> None:
     before = _columns(con, "SELECT x, y, z FROM p ORDER BY id")
     con.execute("CREATE TABLE m AS FROM sdc_shuffle('p', ['x', 'y'], predictors := ['z'], id := 'id')")

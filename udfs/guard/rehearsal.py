@@ -11,7 +11,7 @@ from sdcduck.functions.above import rehearsal
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.udfs.arguments import needed
-from sdcduck.udfs.guard.audit_log import file_of_log
+from sdcduck.udfs.source import read_file
 
 _COLUMNS = {
     "login": "VARCHAR", "number": "BIGINT", "time": "VARCHAR", "question": "VARCHAR", "cells": "BIGINT",
@@ -33,8 +33,8 @@ def plan_sequence_rehearsal(
         cursor = session.cursor()
         try:
             return asks(
-                cursor, file_of_log(session, path), name, login, role=role or "", mode=how, secrets=secrets or (),
-                least_error=share, min_units=min_units, granted=granted,
+                cursor, str(read_file(cursor, path, "filename, size")), name, login, role=role or "", mode=how,
+                secrets=secrets or (), least_error=share, min_units=min_units, granted=granted,
             )  # fmt: skip
         except OSError:
             raise SDCError(f"there is no file '{path}', or it cannot be read") from None

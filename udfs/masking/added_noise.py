@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -53,11 +54,13 @@ def plan_add_noise(
 ) -> Rows:  # fmt: skip
     """``sdc_add_noise``: standard normal numbers of each record and column, made into the noise of the method."""
     relation = source(session.cursor(), text, "source")
-    call = masked(relation, needed(columns, "columns", "name the columns of numbers"), id, nulls, seed)
+    chosen = choice(method, "method", METHODS)
+    numbers = needed(columns, "columns", "name the columns of numbers")
+    call = masked(relation, numbers, id, nulls, seed, together=chosen != "additive")
     for name in call.names:
         relation.number(name, "columns")
     wanted = _Noise(
-        choice(method, "method", METHODS),
+        chosen,
         0.1 if noise is None else share(noise, "noise", zero=False, why="a share of the standard deviation"),
         _deviations(call, sd), _bounds(call, bounds),
     )  # fmt: skip
@@ -69,14 +72,18 @@ def plan_add_noise(
     def make() -> pa.Table:
         with reads(session.cursor()) as cursor:
             found = held(cursor, call, [identifier(name) for name in call.names], exact=True)
-        values, rows = found.values.copy(), found.whole
+        values = found.values.copy()
         if (np.abs(values[~found.missing]) > _LARGEST).any() or max(wanted.sd or (0.0,)) > _LARGEST:
             raise SDCError(f"numbers of a column, or 'sd', are beyond {_LARGEST:g}: their squares are none")
         if wanted.method == "additive":
             drawn = _drawn(session, call, found.known)
             values += drawn * _scales(wanted, values)
-        elif len(rows):
-            values[rows] = _noisy(session, call, wanted, values[rows], found.known.some(rows))
+        for rows, there in found.alike(call) if wanted.method != "additive" else ():
+            if len(rows) and there.any():
+                part = np.ix_(rows, there)
+                some = replace(call, names=tuple(compress(call.names, there)))
+                law = replace(wanted, sd=wanted.sd and tuple(compress(wanted.sd, there)))
+                values[part] = _noisy(session, some, law, values[part], found.known.some(rows))
         # What was not changed may lie outside.
         moved = values != found.values
         for place, (low, high) in wanted.bounds.items():

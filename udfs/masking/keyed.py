@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import duckdb
@@ -21,6 +21,7 @@ from sdcduck.udfs.seeds import stream_of
 from sdcduck.udfs.source import Source, is_number, refuse_taken
 
 Matrix = NDArray[np.float64]
+Indices = NDArray[np.int64]
 
 NULLS = ("refuse", "keep")
 _EXACT = 2.0**53
@@ -33,13 +34,13 @@ class Masked:
     Attributes:
         names: of the columns that are changed.
         id: the column that tells records apart; None: all columns together do.
-        keep: records with NULL stay as they are; else they are refused.
+        nulls: `refuse` records with NULL; `keep` them as they are; or take those with the same gaps `apart`.
     """
 
     relation: Source
     names: tuple[str, ...]
     id: str | None
-    keep: bool
+    nulls: str
     seed: int
 
     @property
@@ -61,12 +62,13 @@ class Masked:
 
 def masked(
     relation: Source, columns: Sequence[str | None], id: str | None, nulls: str | None, seed: int | None,
-    added: Sequence[str] = (), argument: str = "columns",
+    added: Sequence[str] = (), argument: str = "columns", *, together: bool = False,
 ) -> Masked:  # fmt: skip
     """Check the arguments that all these functions have.
 
     Args:
         added: the names of further columns of the result.
+        together: what a column becomes depends on the others, so that records with the same gaps may be taken apart.
     """
     names = relation.named(columns, argument)
     known = relation.named([id], "id")[0] if id else None
@@ -74,8 +76,8 @@ def masked(
         raise SDCError(f"column '{known}' is one of those that are changed, and can not be the 'id'")
     relation.check_names(tuple(relation.columns))
     refuse_taken(relation.columns, added)
-    keep = choice(nulls, "nulls", NULLS) == "keep"
-    return Masked(relation, names, known, keep, whole(seed, "seed", least=-(2**63)))
+    chosen = choice(nulls, "nulls", (*NULLS, "apart") if together else NULLS)
+    return Masked(relation, names, known, chosen, whole(seed, "seed", least=-(2**63)))
 
 
 def _text(relation: Source, name: str) -> str:
@@ -109,9 +111,18 @@ class Held:
     missing: NDArray[np.bool_]
 
     @property
-    def whole(self) -> NDArray[np.int64]:
+    def whole(self) -> Indices:
         """The places of the records without NULL."""
         return np.flatnonzero(~self.missing.any(axis=1))
+
+    def alike(self, call: Masked) -> Iterator[tuple[Indices, NDArray[np.bool_]]]:
+        """The places of records that are changed together, and which of the columns these have, in a fixed order."""
+        if call.nulls != "apart":
+            yield self.whole, np.ones(self.missing.shape[1], np.bool_)
+            return
+        gaps, pattern = np.unique(self.missing, axis=0, return_inverse=True)
+        for number, missing in enumerate(gaps):
+            yield np.flatnonzero(pattern.reshape(-1) == number), ~missing
 
 
 def held(
@@ -141,7 +152,7 @@ def held(
     for place, column in enumerate(columns):
         missing[:, place] = column.is_null().to_numpy()
         values[:, place] = np.where(missing[:, place], np.nan, column.to_numpy())
-    if not call.keep and missing.any():
+    if call.nulls == "refuse" and missing.any():
         raise SDCError(
             f"{int(missing.any(axis=1).sum())} of {records(n)} have NULL in a column that is to be changed: "
             "nulls := 'keep' leaves it there"

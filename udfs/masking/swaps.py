@@ -135,7 +135,8 @@ def plan_shuffle(
 ) -> Rows:  # fmt: skip
     """``sdc_shuffle``: an order of the values that a normal copula draws, given what stays."""
     relation = source(session.cursor(), text, "source")
-    call = masked(relation, needed(columns, "columns", "name the columns whose values are shuffled"), id, nulls, seed)
+    given = needed(columns, "columns", "name the columns whose values are shuffled")
+    call = masked(relation, given, id, nulls, seed, together=True)
     kept = relation.named(predictors, "predictors")
     for name in kept:
         if name in call.names:
@@ -156,10 +157,14 @@ def plan_shuffle(
             [normals(found.known, call.stream(session, "shuffle", name)) for name in call.sorted_names]
         )
         order = np.lexsort((found.known.among, found.known.key))  # equal values are told apart by who has them
-        whole = order[~found.missing[order].any(axis=1)]
-        for rows in _each(strata, whole):
-            values, others = found.values[rows][:, ordered], found.values[rows][:, count:-1]
-            givers[np.ix_(rows, ordered)] = rows[shuffled(values, others, noise[rows], check)]
+        rank = np.argsort(order)
+        for alike, there in found.alike(call):
+            some = ordered[there[ordered]]
+            kept = np.flatnonzero(there[:-1])
+            for rows in _each(strata, alike[np.argsort(rank[alike])]) if len(some) else ():
+                values, others = found.values[np.ix_(rows, some)], found.values[np.ix_(rows, kept[kept >= count])]
+                chances = noise[np.ix_(rows, there[ordered].nonzero()[0])]
+                givers[np.ix_(rows, some)] = rows[shuffled(values, others, chances, check)]
         return pa.table({"place": np.arange(len(givers)), "givers": listed(givers)})
 
     return Rows(make, _exchanged(call))

@@ -19,7 +19,7 @@ Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Check = Callable[[int, int], None]
 
-METHODS = ("mdav", "vmdav", "swap", "decompose", "optimal", "onedims", "pca")
+METHODS = ("mdav", "vmdav", "swap", "decompose", "optimal", "onedims", "single", "pca")
 """By which groups are made."""
 OF_CATEGORIES = ("mdav", "vmdav")
 """Those of them that take categories, too."""
@@ -30,7 +30,7 @@ class Grouping:
     """How groups are made.
 
     Attributes:
-        method: one of `METHODS`. 'optimal' and 'onedims' take one column.
+        method: one of `METHODS`. 'optimal' and 'onedims' take one column, 'single' sorts by the first.
         k: records that a group has at least.
         gamma: of V-MDAV; None: the best of several.
         pieces: into how many 'decompose' cuts the records; None: of about 40 records.
