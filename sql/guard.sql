@@ -27,6 +27,10 @@ ALTER TABLE sdc.policies ADD COLUMN IF NOT EXISTS preview VARCHAR;
 CREATE OR REPLACE MACRO _sdc_limits(stored, kind) AS
     json_transform(json_extract(stored, '$.' || kind), '"MAP(VARCHAR,DOUBLE[])"');
 
+-- A name as DuckDB compares it: of A and a, and no others.
+CREATE OR REPLACE MACRO _sdc_folded(name) AS
+    translate(name, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ', 'abcdefghijklmnopqrstuvwxyz');
+
 -- How many units of each kind a number needs, where a policy has several kinds, which are stored as JSON.
 CREATE OR REPLACE MACRO _sdc_kinds(stored) AS
     map_from_entries(
@@ -50,8 +54,9 @@ CREATE OR REPLACE MACRO _sdc_kinds(stored) AS
 --| @column bands MAP(VARCHAR, DOUBLE[]): of measures, the borders of the bands that are dimensions
 --| @column units MAP(VARCHAR, INTEGER): where units are of several kinds, how many of each are needed
 --| @column owned MAP(VARCHAR, VARCHAR): of dimensions of which each value is of one unit, what they identify
---| @column sequence VARCHAR: 'off': what many answers tell together is not counted; 'precision', 'atoms', 'pairwise': it is, and
---|      limited for each login
+--| @column sequence VARCHAR: 'off': what many answers tell together is not counted; 'precision', 'atoms', 'pairwise', 'rank': it is,
+--|      and limited for each login
+--| @column questions BIGINT: how many questions a login may ask in a day (`sdc_question_budget`); NULL: any number
 --| @example
 --| SELECT name, label, method, measures FROM sdc_policies();
 --| @output
@@ -68,7 +73,8 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
             WHEN p.label = 'unit-level'
                 THEN coalesce(json_extract_string(
                     CASE WHEN p.record_key IS NULL AND (p.method <> 'threshold' OR p.unit IS NULL) THEN q.value END, '$.mode'), 'off')
-        END AS sequence
+        END AS sequence,
+        CASE WHEN p.label = 'unit-level' THEN b.value::BIGINT END AS questions
     FROM sdc.policies p
         LEFT JOIN sdc.settings s
             ON starts_with(s.name, 'limits ')
@@ -85,6 +91,12 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
                 AND p.name = CASE WHEN starts_with(q.name, 'sequence ') THEN json_extract_string(q.value, '$.name') END
                 AND coalesce(p.role, '')
                     = CASE WHEN starts_with(q.name, 'sequence ') THEN json_extract_string(q.value, '$.role') END
+        LEFT JOIN sdc.settings b
+            ON starts_with(b.name, 'questions ')
+                AND _sdc_folded(p.name)
+                    = CASE WHEN starts_with(b.name, 'questions ') THEN json_extract_string(substr(b.name, 11), '$[0]') END
+                AND _sdc_folded(coalesce(p.role, ''))
+                    = CASE WHEN starts_with(b.name, 'questions ') THEN json_extract_string(substr(b.name, 11), '$[1]') END
     ORDER BY p.name, p.role;
 
 -- An expression of an analyst over one record, NULL where it fails. The optimiser does not look into a lambda: beside one

@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse', epsilon := NULL, delta := 0, per_question := NULL, domains := NULL, neighbours := 'replace', contributions := 1) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse', granted := NULL, epsilon := NULL, delta := 0, per_question := NULL, domains := NULL, neighbours := 'replace', contributions := 1) -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -37,12 +37,15 @@
 --| @arg sequence VARCHAR: 'off': each answer is protected by itself, and many together are not. Else questions are refused that would
 --|      tell a login too much with all that it was told before (counts, one row a unit, a database in a file): 'precision' under
 --|      cell_key, as `least_error` says; under threshold 'atoms', where no group of fewer than `min_units` may be told apart by all
---|      answers together, or 'pairwise', by any two of them
+--|      answers together, or 'pairwise', by any two of them; or 'rank', for sums and means of measures, too: by any two, and as far as the
+--|      sum of such a group follows from all answers
 --| @arg least_error DOUBLE: of 'precision', the standard error with which an attacker by least squares would know the secrets of few
 --|      units, as a share of that of somebody who was told nothing: it does not fall below this
---| @arg secrets VARCHAR[]: the dimensions that nobody should learn of a unit; who has which others is taken as known. 'atoms' and
---|      'pairwise' take all for secrets unless some are named, and then the combinations that there are of the others as known
+--| @arg secrets VARCHAR[]: the dimensions that nobody should learn of a unit; who has which others is taken as known. Exact numbers
+--|      ('atoms', 'pairwise', 'rank') take all for secrets unless some are named, and then the combinations that there are of the others as known
 --| @arg on_breach VARCHAR: 'refuse' such a question, or answer it and 'log' it (`sdc_sequence`)
+--| @arg granted VARCHAR: of 'precision', what is published of the table anyway, as the guard answers it: a query of counts, or the
+--|      name of one that is stored (`sdc_publication`). Everybody is taken to know it, and `least_error` limits what other answers add
 --| @arg epsilon DOUBLE: what the answers to all questions of everybody may cost together (dp)
 --| @arg delta DOUBLE: the probability that is left out of that, far below one part in the number of people; 0: none, with Laplace
 --|      noise, of which few questions are answered (dp)

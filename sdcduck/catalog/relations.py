@@ -46,12 +46,14 @@ class SequenceLimit:
             who was told nothing.
         secrets: the columns that nobody should learn of a unit.
         on_breach: 'refuse' or 'log'.
+        granted: the query of what is published anyway; empty: nothing is.
     """
 
     mode: str = "off"
     least_error: float = 0.8
     secrets: tuple[str, ...] = ()
     on_breach: str = "refuse"
+    granted: str = ""
 
     @property
     def holds(self) -> bool:
@@ -61,7 +63,7 @@ class SequenceLimit:
     @property
     def is_exact(self) -> bool:
         """Whether it is about numbers without noise."""
-        return self.mode in ("atoms", "pairwise")
+        return self.mode in ("atoms", "pairwise", "rank")
 
 
 @dataclass(frozen=True)
@@ -274,10 +276,13 @@ def _stored_sequences(settings: Mapping[str, str]) -> dict[tuple[str, str], tupl
     return {
         (stored["name"], stored["role"]): (
             stored["unit"] if "unit" in stored else stored["record_key"],
-            SequenceLimit(stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"]),
+            SequenceLimit(
+                stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"],
+                stored.get("granted", ""),
+            ),
         )
         for stored in _values(settings, _SEQUENCE)
-    }
+    }  # fmt: skip
 
 
 def _stored_budgets(settings: Mapping[str, str]) -> dict[str, int]:
@@ -402,6 +407,7 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
             stored = json.dumps(
                 {"name": policy.name, "role": policy.role, hidden: _part_of(policy), **of_limit}
                 | {"secrets": list(limit.secrets)}
+                | ({"granted": limit.granted} if limit.granted else {})
             )
             set_setting(con, _sequence_of(policy.name, policy.role), stored)
         if policy.privacy.holds:

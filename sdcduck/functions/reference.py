@@ -134,8 +134,8 @@ SQL_FILES = (
     "reconstruction_tables.sql", "recon_links_tables.sql", "synthetic_risk_tables.sql", "attacks_tables.sql",
     "sequence.sql", "sequence_tables.sql", "cubes_tables.sql", "plans_tables.sql", "sequence_check_tables.sql",
     "sequence_answers_tables.sql", "sequence_budget_tables.sql",
-    "guard.sql", "guard_tables.sql", "dp_ledger_tables.sql", "noise.sql", "audit_log_tables.sql", "users.sql",
-    "users_tables.sql",
+    "guard.sql", "guard_tables.sql", "dp_ledger_tables.sql", "noise.sql", "audit_log_tables.sql",
+    "sequence_rehearsal_tables.sql", "users.sql", "users_tables.sql",
     "hierarchy_tables.sql", "utility.sql", "utility_tables.sql", "release_report_tables.sql", "reference.sql",
 )  # fmt: skip
 PURE_SQL = frozenset([

@@ -46,6 +46,8 @@ class Steps:
         self._names: dict[tuple[int, str], str] = {}
         self.counted: dict[str, None] = {}
         """The conditions for records whose number is published, or decides what is."""
+        self.added: dict[str, None] = {}
+        """What is added up, where a limit on the sequence of answers is about sums, too."""
 
     def call(self, sql: str) -> str:
         """A call over records: the SQL of the column that it becomes."""

@@ -19,6 +19,7 @@ from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
+from sdcduck.guard.granted import granted_by, limit_of
 from sdcduck.guard.laws import Laws, explained, explanation, with_noise
 from sdcduck.guard.listings import listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
@@ -38,7 +39,6 @@ from sdcduck.guard.sequence import Sequences
 from sdcduck.guard.told import Database, Told
 from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.guard.sequence import read_sequence
 
 _LONGEST = 100_000  # characters
 _DEEPEST = 200
@@ -136,9 +136,8 @@ class Guard:
             raise SDCError("plans are kept beside a database file, and this database is in memory")
         self.plans = Plans(beside, role=folded(role), only=plans_only, rules=lambda: _plan_rules(limited))
         """The plans of those who ask."""
-        self._sequences = Sequences(
-            self._limited, file, lambda policy: laws.of(policy, "count"), self._schema.is_settled
-        )
+        granted = granted_by(self._alone, self._schema, self._rewriter)
+        self._sequences = Sequences(limited, file, lambda one: laws.of(one, "count"), self._schema.is_settled, granted)
         self._questions = QuestionBudgets(file)
         self._releases = Releases(self._limited, file)
         self._database = Database(
@@ -393,6 +392,7 @@ class Guard:
         secrets: Sequence[str] = (),
         least_error: float = 0.8,
         min_units: int | None = None,
+        granted: str | None = None,
     ) -> pa.Table:
         """What a limit on the sequence of answers would have said to the questions of an audit log; for the custodian.
 
@@ -404,7 +404,7 @@ class Guard:
             log: the file of the audit log.
             table: the table or view.
             login: whose questions; None: those of all, each by itself.
-            mode: with ``secrets`` and ``least_error`` as `sdc_protect` takes them.
+            mode: with ``secrets``, ``least_error`` and ``granted`` as `sdc_protect` takes them.
             min_units: of the policy, if it is to be another number.
 
         Raises:
@@ -419,7 +419,8 @@ class Guard:
         if min_units is not None and not min_units >= 1:
             raise SDCError("argument 'min_units' must be a whole number of at least 1")
         changed = replace(policy, sequence=SequenceLimit(), min_units=min_units or policy.min_units)
-        limited = replace(changed, sequence=read_sequence(mode, least_error, secrets, "refuse", changed))
+        with self._alone:
+            limited = replace(changed, sequence=limit_of(self._con, changed, mode, least_error, secrets, granted))
         if not limited.sequence.holds:
             raise SDCError("argument 'mode' must be a limit: 'off' answers all of it")
 
@@ -428,8 +429,7 @@ class Guard:
             with self._alone, self._schema.shapes.once():
                 return self._rewriter.made(text, {**policies, folded(table): limited})
 
-        laws = self._laws
-        sequences = Sequences(self._limited, None, lambda one: laws.of(one, "count"), lambda one: True)
+        sequences = self._sequences.without_file()
         try:
             return rehearsed(questions(read_log(log), table, login), limited, sequences, made)
         finally:

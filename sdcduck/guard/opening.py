@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.errors import SDCError
+from sdcduck.functions.above import rehearses
 from sdcduck.guard.guard import Guard
 
 
@@ -59,6 +63,18 @@ def open_guard(
     except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
         raise SDCError("the file is no database of DuckDB") from None
     return Guard(con, role=role, seconds=seconds, log=written, raw=raw, plans_only=plans_only)
+
+
+@rehearses
+def rehearsal(
+    con: duckdb.DuckDBPyConnection, log: str, table: str, login: str | None, *, role: str, mode: str,
+    secrets: Sequence[str], least_error: float, min_units: int | None, granted: str | None,
+) -> pa.Table:  # fmt: skip
+    """`Guard.sequence_rehearsal` for whoever has a connection."""
+    with closing(open_guard(con, role=role)) as guard:
+        return guard.sequence_rehearsal(
+            log, table, login, mode=mode, secrets=secrets, least_error=least_error, min_units=min_units, granted=granted
+        )
 
 
 def locked(memory: str | None = None) -> dict[str, str | bool | int | float | list[str]]:

@@ -66,6 +66,7 @@ class Sequences:
         register: the file of the database; None: there is none.
         laws: of the counts of a policy.
         settled: whether the records of a policy cannot change any more.
+        granted: the rewriting of the query of what is published of a policy anyway.
     """
 
     def __init__(
@@ -74,8 +75,10 @@ class Sequences:
         register: Path | None,
         laws: Callable[[Policy], Sequence[Law]],
         settled: Callable[[Policy], bool],
+        granted: Callable[[Policy], Rewritten],
     ) -> None:
         self._limited, self._register, self._laws, self._settled = limited, register, laws, settled
+        self._granted = granted
         self._alone = threading.Lock()
         self._cells: dict[str, tuple[Policy, Cells]] = {}
         self._told: dict[tuple[str, str], Told] = {}
@@ -93,6 +96,10 @@ class Sequences:
             for name in dict.fromkeys(counted.policy for counted in rewritten.sets):
                 every = [counted for counted in rewritten.sets if counted.policy == name]
                 self._charge(policies[name], every, parameters, query, login)
+
+    def without_file(self) -> Sequences:
+        """As these, for questions of which nothing is written down, about records as they are now."""
+        return Sequences(self._limited, None, self._laws, lambda policy: True, self._granted)
 
     def close(self) -> None:
         """Let go of the tables of inner cells."""
@@ -253,8 +260,28 @@ class Sequences:
             return known[1]
         cursor = self._limited.cursor() if known is None else known[1].cursor
         found = watched(cursor, lambda: made(cursor, policy, self._laws), self._limited.seconds)
+        if policy.sequence.granted:
+            found = found.granting(self._granted_sets(policy, found))
         self._cells[policy.name] = (policy, found)
         return found
+
+    def _granted_sets(self, policy: Policy, cells: Cells) -> Bits:
+        """The sets of what is published of a policy anyway.
+
+        Raises:
+            Refused: nobody knows what that tells.
+        """
+        from sdcduck.methods.sequence.knowledge import TooMuchKnown
+
+        try:
+            every = self._granted(policy).sets
+            nothing = np.zeros((0, cells.places), bool)
+            return np.concatenate([nothing, *(self._sets(cells, counted, None) for counted in every)])
+        except (Refused, TooMuchKnown) as problem:
+            why = problem.code if isinstance(problem, Refused) else "too much of it"
+            raise Refused(
+                "SDC060", f"{policy.name}: what is granted is not answered itself: {why}, sdc_protect"
+            ) from None
 
 
 def _written(sets: Bits) -> str:

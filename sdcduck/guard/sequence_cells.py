@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import duckdb
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from sdcduck.methods.sequence.exact import ExactAnswers, Isolated
     from sdcduck.methods.sequence.knowledge import Answers, Knowledge
     from sdcduck.methods.sequence.knowledge import Would as WouldKnow
+    from sdcduck.methods.sequence.sums import ExactSums, Follows
 
 _TAGS = 128
 _MOST_CELLS = 200_000
@@ -82,6 +83,8 @@ class Cells:
         values: how many values the secret has.
         variance: of the noise of an answer; 0: there is none.
         epoch: another one when any of it is another: what was told of others says nothing about these.
+        granted: what everybody knows, as `Knowledge` has it in bytes; None: nothing.
+        free: the sets of it.
     """
 
     cursor: duckdb.DuckDBPyConnection
@@ -91,6 +94,8 @@ class Cells:
     values: int
     variance: float
     epoch: str
+    granted: bytes | None = None
+    free: frozenset[bytes] = frozenset()
 
     @property
     def told_apart(self) -> range:
@@ -105,7 +110,21 @@ class Cells:
         """Which sets tell anything: of exact numbers all but that of everybody, which is known."""
         if self.policy.sequence.is_exact:
             return np.asarray(sets.any(axis=1) & ~sets.all(axis=1), dtype=np.bool_)
-        return np.asarray(self.tells(sets).any(axis=1), dtype=np.bool_)
+        tells = self.tells(sets).any(axis=1)
+        if self.free:
+            rows = np.packbits(sets, axis=1)
+            tells &= np.fromiter((row.tobytes() not in self.free for row in rows), np.bool_, len(rows))
+        return np.asarray(tells, dtype=np.bool_)
+
+    def granting(self, sets: Bits) -> Cells:
+        """These, where answers about such sets are published anyway."""
+        told = sets[self.telling(sets)]
+        if not len(told):
+            return self
+        known = _Learned(self)
+        known.grant(told)
+        free = frozenset(row.tobytes() for row in np.packbits(told, axis=1))
+        return replace(self, granted=known.to_bytes(), free=free)
 
     def tells(self, sets: Bits) -> npt.NDArray[np.bool_]:
         """In which cells a set has some of the units that have a value of the secret, and not all units."""
@@ -144,9 +163,20 @@ class _Learned:
         )  # with SciPy, which guards of other policies do without
         from sdcduck.methods.sequence.sets import Cells as CellsOfSecret
 
-        sizes = np.concatenate([cells.sizes, np.zeros(_TAGS)])
         self._cells = cells
-        self._known: Knowledge = Knowledge({str(value): CellsOfSecret.numbered(sizes) for value in cells.told_apart})
+        if cells.granted is not None:
+            self._known: Knowledge = Knowledge.from_bytes(cells.granted)
+            return
+        sizes = np.concatenate([cells.sizes, np.zeros(_TAGS)])
+        self._known = Knowledge({str(value): CellsOfSecret.numbered(sizes) for value in cells.told_apart})
+
+    def grant(self, sets: Bits) -> None:
+        """Answers about these sets are published anyway: what is learned is what other answers add."""
+        self._known.grant(self._cells.answers(sets))
+
+    def to_bytes(self) -> bytes:
+        """All of it."""
+        return self._known.to_bytes()
 
     def would(self, sets: Bits, policy: Policy) -> Would:
         found: WouldKnow = self._known.would(self._cells.answers(sets), policy.min_units)
@@ -166,6 +196,8 @@ class _Isolated:
     units, 0 among them. So a refusal tells what the threshold tells of some group anyway, and no more: but two groups
     of which one is published and the other is not tell that somebody is in what they differ in. Hence what was refused
     is kept, and what differs from it in few is refused.
+
+    `rank` looks at two sets at a time, as `pairwise`, and at what follows from all sums together.
     """
 
     keeps_refusals = True
@@ -174,17 +206,30 @@ class _Isolated:
         from sdcduck.methods.sequence.exact import ExactAnswers
         from sdcduck.methods.sequence.sets import Cells as Places
 
-        self._pairs = cells.policy.sequence.mode == "pairwise"
+        self._pairs = cells.policy.sequence.mode != "atoms"
+        self._sums: ExactSums | None = None
+        if cells.policy.sequence.mode == "rank":
+            from sdcduck.methods.sequence.sums import ExactSums
+
+            self._sums = ExactSums(cells.sizes)
         self._known: ExactAnswers = ExactAnswers(Places.numbered(cells.sizes), empty_is_small=True)
 
     def would(self, sets: Bits, policy: Policy) -> Would:
         found: Isolated = self._known.would(_sets_of(sets), self._pairs)
         least = found.smallest_difference if self._pairs else found.smallest_atom
+        follows = None if self._sums is None else self._sums.would(_sets_of(sets))
+        if follows is not None:
+            least = min(least, follows.smallest)
         breach = min(least, found.nearest_refused) < policy.min_units
-        return Would(None, least if np.isfinite(least) else None, breach, found)
+        return Would(None, least if np.isfinite(least) else None, breach, (found, follows))
 
     def keep(self, would: Would) -> None:
-        self._known.keep(would.made)
+        found: Isolated
+        follows: Follows | None
+        found, follows = would.made
+        self._known.keep(found)
+        if self._sums is not None and follows is not None:
+            self._sums.keep(follows)
 
     def refuse(self, sets: Bits) -> None:
         self._known.refuse(_sets_of(sets))
@@ -219,6 +264,7 @@ def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Poli
     if not exact and values < 2:
         raise Refused("SDC060", f"{policy.name}: what is to be kept secret has one value alone, sdc_protect")
     declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
+    declared += [policy.sequence.granted] if policy.sequence.granted else []
     epoch = hashlib.sha256(json.dumps(declared).encode()).hexdigest()
     return Cells(cursor, policy, np.array([size for (size,) in rows], float), places, values, variance, epoch)
 

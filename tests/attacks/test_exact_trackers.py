@@ -2,7 +2,7 @@
 
 Under a threshold each answer is about enough units, and two of them differ in one person. With `sequence := 'atoms'` no
 group of fewer is told apart by all answers together; `'pairwise'` looks at two at a time, and systems of many equations
-pass it: what each leaves is printed.
+pass it: what each leaves is printed. `'rank'` answers sums, too, of which none of few may follow.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ from register_of_people import SECRET, told
 import sdcduck
 from sdcduck.guard import Guard, Refused
 
-MODES = ("off", "pairwise", "atoms")
+MODES = ("off", "pairwise", "rank", "atoms")
+
+
+def _told(guard: Guard, where: str, of: str = "count(*)") -> int | None:
+    """A number, or None where it is refused or of too few."""
+    try:
+        [number] = guard.sql(f"SELECT {of} AS n FROM people WHERE {where}", user="eve").column("n").to_pylist()
+    except Refused as refused:
+        if refused.code != "SDC070":
+            raise
+        return None
+    return None if number is None else int(number)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -45,6 +56,30 @@ def test_the_tracker_of_one_woman_in_a_department(tmp_path: Path, mode: str) -> 
     else:
         assert padded is None
         assert others == 9, "these are the women, of whom it is known"
+
+
+@pytest.mark.parametrize("mode", ["off", "rank"])
+def test_the_income_of_one_woman_in_a_department(tmp_path: Path, mode: str) -> None:
+    """Sums of 600 of the men and 500 of the women, of whom she has 85: 685 and 500 less all of it."""
+    path = tmp_path / "people.duckdb"
+    with closing(sdcduck.connect(path, secret=SECRET)) as con:
+        con.execute("""CREATE TABLE people AS SELECT i AS person, CASE WHEN i < 11 THEN 'M' ELSE 'F' END AS sex,
+            CASE WHEN i < 4 OR i = 11 THEN 'Law' ELSE 'Maths' END AS department,
+            CASE WHEN i < 10 THEN 55 WHEN i = 10 THEN 50 WHEN i = 11 THEN 85 WHEN i < 19 THEN 52 ELSE 51 END AS income
+            FROM range(20) t(i)""").fetchall()
+        con.execute(f"""FROM sdc_protect('people', unit := 'person', dimensions := ['sex', 'department'],
+            measures := ['income'], method := 'threshold', min_units := 3, sequence := '{mode}')""").fetchall()
+    padded = "sex = 'M' OR (sex = 'F' AND department = 'Law')"
+    others = "NOT sex = 'M' OR (sex = 'F' AND department = 'Law')"
+    with closing(sdcduck.open_guard(path)) as guard:
+        told = [_told(guard, where, "sum(income)") for where in ("sex = 'M'", "sex = 'F'", padded, others)]
+        mean = _told(guard, padded, "avg(income)")
+    if mode == "off":
+        assert told == [600, 500, 685, 500]
+        assert 685 + 500 - 1100 == 85
+    else:
+        assert told == [600, 500, None, 500]
+        assert mean is None, "with their number, which is that of the tracker"
 
 
 @pytest.mark.parametrize("mode", MODES)

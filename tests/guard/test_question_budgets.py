@@ -408,3 +408,18 @@ def test_what_is_not_known_is_no_budget_that_is_left(tmp_path: Path) -> None:
         files.asked("ann")
     with pytest.raises(ChainBroken):
         files.count("ann", {"people": 9})
+
+
+def test_the_policies_say_how_many_questions_a_day_has(tmp_path: Path) -> None:
+    with closing(sdcduck.connect(tmp_path / "people.duckdb", secret=b"a secret for the budgets of policies")) as con:
+        con.execute('CREATE TABLE "Ämter" AS SELECT i AS person, i % 3 AS a FROM range(60) t(i)').fetchall()
+        con.execute("FROM sdc_add_record_key('Ämter', unit := 'person')").fetchall()
+        for role in ("", "Reporter"):
+            con.execute(
+                f"FROM sdc_protect('Ämter', unit := 'person', dimensions := ['a'], role := '{role}')"
+            ).fetchall()
+        con.execute("FROM sdc_question_budget('Ämter', 7, role := 'reporter')").fetchall()
+        rows = con.execute("SELECT role, questions FROM sdc_policies()").fetchall()
+        assert rows == [("", None), ("Reporter", 7)]
+        con.execute("FROM sdc_question_budget('Ämter', NULL, role := 'reporter')").fetchall()
+        assert con.execute("SELECT DISTINCT questions FROM sdc_policies()").fetchall() == [(None,)]

@@ -364,7 +364,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPy
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("sequence := 'rank', secrets := ['ill']", "'rank' is not available yet"),
+        ("sequence := 'rank', secrets := ['ill']", "'rank' is not available for method := 'cell_key'"),
         ("sequence := 'precise', secrets := ['ill']", "did you mean 'precision'"),
         ("sequence := 'precision'", "argument 'secrets' must name the dimension"),
         ("sequence := 'precision', secrets := ['ill', 'a']", "a value of 'a' has fewer than 3 units"),

@@ -6,6 +6,7 @@ import random
 from contextlib import closing
 from pathlib import Path
 
+import duckdb
 import pytest
 from register_of_people import DIMENSIONS, SECRET, made, outcome
 
@@ -176,3 +177,32 @@ def guard_of_steps(limited: tuple[Path, list[str]], tmp_path: Path) -> tuple[Gua
         policies="", query=f"FROM sdc_plan_reveal('p', '{'00' * 64}', $${BY_A}$$)",
     )  # fmt: skip
     return sdcduck.open_guard(limited[0] / "people.duckdb"), log.path
+
+
+def test_the_same_from_sql(limited: tuple[Path, list[str]]) -> None:
+    folder, _ = limited
+    register, log = folder / "people.duckdb", folder / "log"
+    with closing(sdcduck.open_guard(register)) as guard:
+        wanted = guard.sequence_rehearsal(log, "people", secrets=["ill"], least_error=0.7).to_pylist()
+    with closing(sdcduck.connect(register, secret=SECRET)) as con:
+        before = {path: path.read_bytes() for path in folder.rglob("*.jsonl*")}
+        found = con.sql(
+            f"FROM sdc_sequence_rehearsal('{log}', 'People', secrets := ['ill'], least_error := 0.7)"
+        ).to_arrow_reader()
+        rows = found.read_all().to_pylist()
+        assert [row | {"time": None} for row in rows] == [row | {"time": None} for row in wanted]
+        [(least,)] = con.execute(
+            f"""SELECT min(least_error) FROM sdc_sequence_rehearsal('{log}', 'people', 'ann', secrets := ['ill'],
+                least_error := 0.7, granted := 'SELECT a, ill, count(*) FROM people GROUP BY ALL')"""
+        ).fetchall()
+        assert least != min(row["least_error"] for row in wanted if row["login"] == "ann" and row["least_error"])
+        for call, said in (
+            (f"'{log}', 'people'", "argument 'secrets' must name"),
+            (f"'{log}', 'people', mode := 'atoms'", "not available for method := 'cell_key'"),
+            (f"'{log}', 'nobody', secrets := ['ill']", "nobody"),
+            (f"'{log}.not', 'people', secrets := ['ill']", "there is no file"),
+            (f"'{log}', 'people', mode := 'off'", "'off' answers all of it"),
+        ):
+            with pytest.raises(duckdb.Error, match=said):
+                con.execute(f"FROM sdc_sequence_rehearsal({call})").fetchall()
+        assert {path: path.read_bytes() for path in folder.rglob("*.jsonl*")} == before, "nothing is written down"

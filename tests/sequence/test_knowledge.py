@@ -240,3 +240,17 @@ def test_a_question_that_was_tried_before_another_was_kept_is_tried_again() -> N
 def test_bad_input(make: object, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         make()  # type: ignore[operator]
+
+
+def test_sums_that_follow_are_no_news() -> None:
+    """Many exact answers, one at a time: as many columns are kept as the rank of what was asked."""
+    chance = np.random.default_rng(3)
+    known, rows = Knowledge({"": Cells.numbered(np.ones(32))}), np.zeros((0, 32))
+    grid = np.arange(32) % 4, np.arange(32) // 4 % 4, np.arange(32) // 16
+    for _ in range(80):
+        lists = [chance.choice(4, chance.integers(1, 5), replace=False) for _ in "ab"]
+        row = np.isin(grid[0], lists[0]) & np.isin(grid[1], lists[1]) & np.isin(grid[2], chance.integers(0, 2, 2))
+        known.keep(known.would({"": Answers.of(Sets.of_rows(row.astype(float)), 0.0)}))
+        rows = np.vstack([rows, row])
+        left = np.linalg.matrix_rank(known.covariance(""), tol=1e-6)
+        assert left == 32 - np.linalg.matrix_rank(rows)

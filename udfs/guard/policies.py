@@ -22,7 +22,7 @@ from sdcduck.udfs.guard.ledger import PLANNERS as LEDGER
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned
 from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, make_ledger, read_privacy
-from sdcduck.udfs.guard.sequence import check_sequence, read_sequence
+from sdcduck.udfs.guard.sequence import check_sequence, read_granted, read_sequence
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
@@ -38,8 +38,9 @@ def plan_protect(
     min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
     preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
     units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
-    on_breach: str | None, epsilon: float | None, delta: float | None, per_question: float | None, domains: str | None,
-    neighbours: str | None, contributions: int | None, here: Sequence[str],
+    on_breach: str | None, granted: str | None, epsilon: float | None, delta: float | None,
+    per_question: float | None, domains: str | None, neighbours: str | None, contributions: int | None,
+    here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -88,6 +89,7 @@ def plan_protect(
     check_privacy(cursor, table, policy)
     check_beside_private(cursor, policy)
     limit = read_sequence(sequence, least_error, secrets, on_breach, policy)
+    limit = replace(limit, granted=read_granted(cursor, granted, table.text, limit))
     if limit.holds:
         check_sequence(cursor, table, policy, limit)
         policy = replace(policy, sequence=limit)

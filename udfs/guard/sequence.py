@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import duckdb
@@ -13,9 +14,9 @@ from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, wrong
 from sdcduck.udfs.source import Source
 
-_MODES = ("off", "precision", "atoms", "pairwise")
-_LATER = ("rank",)
-_METHOD_OF = {"precision": "cell_key", "atoms": "threshold", "pairwise": "threshold"}
+_MODES = ("off", "precision", "atoms", "pairwise", "rank")
+_METHOD_OF = {"precision": "cell_key", "atoms": "threshold", "pairwise": "threshold", "rank": "threshold"}
+_QUERY = re.compile(r"\s*(?:SELECT|WITH|FROM)\b", re.IGNORECASE)
 _LEAST_ERROR = 0.8
 _FEWEST = 3
 _MOST_CELLS = 100_000
@@ -34,11 +35,6 @@ def read_sequence(
     Raises:
         SDCError: it is nothing that there is, or does not go with the rest of the policy.
     """
-    if mode in _LATER:
-        raise SDCError(
-            f"argument 'sequence': '{mode}' is not available yet; 'precision' is, for counts under cell_key, and "
-            "'atoms' and 'pairwise', for counts under threshold"
-        )
     mode = choice(mode, "sequence", _MODES)
     least = _LEAST_ERROR if least_error is None else least_error
     if not 0 < least < 1:
@@ -72,6 +68,34 @@ def read_sequence(
             raise SDCError(f"argument 'secrets' has '{secret}' twice")
         named.append(secret)
     return SequenceLimit(mode, float(least), tuple(name for name in policy.dimensions if name in named), told)
+
+
+def read_granted(cursor: duckdb.DuckDBPyConnection, granted: str | None, table: str, limit: SequenceLimit) -> str:
+    """The query of what is published anyway; empty: nothing is. What it counts is looked at before the first question.
+
+    Raises:
+        SDCError: it is no query of the table alone, or its numbers have no noise.
+    """
+    if granted is None:
+        return ""
+    if limit.mode != "precision":
+        raise SDCError("argument 'granted' goes with sequence := 'precision'")
+    query = granted
+    if not _QUERY.match(granted):
+        stored = catalog.publication(cursor, granted)
+        if stored.arguments is not None:
+            raise SDCError(
+                f"argument 'granted': '{granted}' is published with exact numbers; grant what the guard answers, which "
+                "has noise: a query, or one that is stored by sdc_publication"
+            )
+        query = stored.query
+    try:
+        asked = {folded(name) for name in cursor.get_table_names(query)}
+    except duckdb.Error as problem:
+        raise SDCError(f"argument 'granted' is no query: {problem}") from None
+    if asked != {folded(table)}:
+        raise SDCError(f"argument 'granted' must ask about '{table}' alone")
+    return query
 
 
 def _check_method(mode: str, policy: Policy) -> None:

@@ -53,13 +53,18 @@ class Threshold:
     def _enough(self, records: str, condition: str, value: str) -> str:
         return f"CASE WHEN {self._are_enough(records, condition)} THEN {self.steps.call(value)} END"
 
-    def _counts_only(self) -> None:
-        """Refuse numbers that tell more than how many there are, where the sequence of answers is limited.
+    def _counts_only(self, added: str | None = None) -> None:
+        """Refuse numbers that tell more than how many there are, where the sequence of answers is limited to counts.
+
+        Args:
+            added: what is added up for each record alone; None: something else.
 
         Raises:
             Refused: it is.
         """
-        if self.policy.sequence.holds:
+        if self.policy.sequence.mode == "rank" and added is not None:
+            self.steps.added[added] = None
+        elif self.policy.sequence.holds:
             raise Refused("SDC071", "anything but counts")
 
     def _are_enough(self, records: str, condition: str) -> str:
@@ -93,14 +98,14 @@ class Threshold:
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """The sum, where enough units have a value; the order of records must not show in its last digits."""
-        self._counts_only()
+        self._counts_only(measure)
         known = both(condition, f"{measure} IS NOT NULL")
         values = chosen(condition, measure)
         return Total(self._enough(records, known, f"sum({values})" if exact else f"_sdc_sum_in_any_order({values})"))
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """The variance, where enough units have a value; added up in the order of the values, see `total`."""
-        self._counts_only()
+        self._counts_only(measure)
         known = both(condition, f"{measure} IS NOT NULL")
         values = chosen(condition, measure)
         return self._enough(records, known, f"var_samp({values} ORDER BY {values})")

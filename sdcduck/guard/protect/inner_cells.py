@@ -18,6 +18,7 @@ from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Sets
+from sdcduck.guard.expressions import text
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier
@@ -47,7 +48,10 @@ def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
         raise Refused("SDC071", "a join with records: ask for counts, and join these")
     sets = grouped.copy()
     counted = f"list({scope.records_sql}.{identifier(PLACE)})"
-    conditions = [parse_one(sql, read="duckdb") for sql in scope.method.steps.counted]
+    for added in scope.method.steps.added:
+        _check_added(parse_one(added, read="duckdb"), policy)
+    every = [_without_values(parse_one(sql, read="duckdb"), policy) for sql in scope.method.steps.counted]
+    conditions = list({text(condition): condition for condition in every}.values())
     shown = [parse_one(counted, read="duckdb") for _ in conditions]
     filtered = [
         exp.Filter(this=one, expression=exp.Where(this=condition))
@@ -60,6 +64,40 @@ def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
         "this", exp.table_(CELLS, "main", "temp", quoted=True, alias=exp.to_identifier(scope.alias, quoted=True))
     )
     return Sets(policy.name, sets)
+
+
+def _check_added(added: exp.Expr, policy: Policy) -> None:
+    """Refuse sums of what is not made of measures: with dimensions they would be about other records."""
+    measures = {folded(name) for name in policy.measures}
+    for column in added.find_all(exp.Column):
+        if folded(column.name) not in measures:
+            raise Refused(
+                "SDC071", f"a sum that {column.name} is in, which is no measure: write it into WHERE or FILTER"
+            )
+
+
+def _without_values(condition: exp.Expr, policy: Policy) -> exp.Expr:
+    """A condition without those for measures that are not NULL, under a limit on sums.
+
+    How many have a value is a sum over the same records as that of their values: of 1 and 0.
+    """
+    if policy.sequence.mode != "rank":
+        return condition
+    measures = {folded(name) for name in policy.measures}
+    kept = [part for part in condition.unnest().flatten() if not _is_value(part, measures)]
+    if not isinstance(condition.unnest(), exp.And):
+        return exp.true() if _is_value(condition.unnest(), measures) else condition
+    return exp.and_(*(_without_values(part, policy) for part in kept)) if kept else exp.true()
+
+
+def _is_value(condition: exp.Expr, measures: set[str]) -> bool:
+    """Whether it is that something made of measures alone is not NULL."""
+    condition = condition.unnest()
+    known = condition.this if isinstance(condition, exp.Not) else None
+    if not isinstance(known, exp.Is) or not isinstance(known.expression, exp.Null):
+        return False
+    columns = {folded(column.name) for column in known.this.find_all(exp.Column)}
+    return bool(columns) and columns <= measures
 
 
 def _check(sets: exp.Select, alias: str, policy: Policy) -> None:

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdcduck.methods.sequence.knowledge import MOST_BYTES, TooMuchKnown
+from sdcduck.methods.sequence.one_thread import one_thread
 from sdcduck.methods.sequence.packed import pack, unpack
 from sdcduck.methods.sequence.sets import Cells, Cut, Floats, Indices, Sets, cut, signatures
 
@@ -84,6 +85,7 @@ class ExactAnswers:
         """Units of the atoms."""
         return np.bincount(self._atom_of, self.cells.sizes).astype(np.float64)
 
+    @one_thread()
     def would(self, sets: Sets, differences: bool = True) -> Isolated:
         """What a question would isolate. Nothing is kept.
 

@@ -26,6 +26,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.sequence.one_thread import one_thread
 from sdcduck.methods.sequence.packed import pack, unpack
 from sdcduck.methods.sequence.sets import Cells, Cut, Floats, Indices, Sets, cut, signatures
 
@@ -227,6 +228,7 @@ class Knowledge:
         """What `to_bytes` takes, nearly."""
         return sum(secret.bytes_with(len(secret.sizes), 0) for secret in self._secrets.values())
 
+    @one_thread()
     def would(self, answers: Mapping[str, Answers], min_units: float = 3) -> Would:
         """What a question would teach. Nothing is kept.
 
@@ -255,6 +257,7 @@ class Knowledge:
             errors, answers, steps, self._version,
         )  # fmt: skip
 
+    @one_thread()
     def keep(self, asked: Would) -> None:
         """The question was answered.
 
@@ -282,6 +285,11 @@ class Knowledge:
         for name in asked._steps:
             self._secrets[name].base = self._secrets[name].q.copy()
 
+    def follow(self, asked: Would, name: str) -> tuple[Indices, NDArray[np.bool_]]:
+        """The atom of each cell if a question is answered, and of which atoms the number follows then."""
+        step = asked._steps[name]
+        return step.split.atom_of, 1 - step.split.sizes * step.q / 4 < _ZERO**2
+
     def least_error(self, min_units: float = 3) -> float:
         """The smallest error of any small group, of all secrets; 1 if there is none."""
         small, least = max(min_units, 3.0), 1.0
@@ -296,6 +304,7 @@ class Knowledge:
         secret = self._secrets[name]
         return _share(secret.cells.sizes, secret.q[secret.atom_of], secret.base[secret.atom_of])
 
+    @one_thread()
     def covariance(self, name: str) -> Floats:
         """Of the numbers of all cells of a secret: float64 (c, c). For looking at small ones."""
         secret = self._secrets[name]
@@ -312,6 +321,7 @@ class Knowledge:
             answers[name] = Answers.of(sets, arrays[f"variances{place}"])
         self.keep(self.would(answers))
 
+    @one_thread()
     def to_bytes(self) -> bytes:
         """All of it, for a file."""
         arrays: dict[str, NDArray[np.generic]] = {}
@@ -401,8 +411,10 @@ def _orthogonal(a: Floats, rest: Floats, weight: Floats, variances: Floats) -> F
     inner = prior.T @ rest
     scale = np.einsum("ij,ij->j", prior, a) + variances
     scale = np.sqrt(np.where(scale > 0, scale, 1.0))
-    matrix = (inner + inner.T) / 2 + np.diag(variances)
-    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix / np.outer(scale, scale), tol=_KNOWN, lower=1)
+    matrix = ((inner + inner.T) / 2 + np.diag(variances)) / np.outer(scale, scale)
+    if matrix.diagonal().max(initial=0) <= _KNOWN:  # LAPACK does not ask that of the first, and rounding is no news
+        return np.zeros((len(a), 0))
+    factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, tol=_KNOWN, lower=1)
     chosen = pivots[:rank] - 1
     scaled = rest[:, chosen] / scale[chosen]
     return np.asarray(scipy.linalg.solve_triangular(factor[:rank, :rank], scaled.T, lower=True).T, dtype=np.float64)

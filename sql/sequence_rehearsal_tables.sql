@@ -1,0 +1,36 @@
+-- The table function that tries limits on the sequence of answers on an audit log. It calls Python.
+
+--| sdc_sequence_rehearsal(path, tbl, login := NULL, mode := 'precision', secrets := [], least_error := 0.8, min_units := NULL, granted := NULL, role := '') -> TABLE
+--| What a limit on the sequence of answers would have said to the questions of an audit log: one row for each about a table.
+--|
+--| The questions of each login are asked again in their order, under the policy with this limit in place of its own, and about the records of
+--| today. What would be refused teaches nothing, as in the guard. Nothing is written down. It is a tool to choose a limit by, for custodians:
+--| `smallest` is a true number.
+--|
+--| @arg path VARCHAR: the audit log of a guard, as for `sdc_audit_log`
+--| @arg tbl VARCHAR: the table or view
+--| @arg login VARCHAR: whose questions; NULL: those of all, each by itself
+--| @arg mode VARCHAR: as `sequence` of `sdc_protect`: 'precision' for cell_key; 'atoms', 'pairwise' or 'rank' for threshold
+--| @arg secrets VARCHAR[]: as of `sdc_protect`
+--| @arg least_error DOUBLE: as of `sdc_protect`
+--| @arg min_units INTEGER: if it is to be another one than that of the policy
+--| @arg granted VARCHAR: as of `sdc_protect`
+--| @arg role VARCHAR: whose policy
+--| @column login VARCHAR: who asked
+--| @column number BIGINT: of the question, of those of the login
+--| @column time TIMESTAMP: when it was asked, UTC
+--| @column question VARCHAR: what was asked
+--| @column cells BIGINT: sets of units in the answer that tell something
+--| @column new_sets BIGINT: of these, sets that the login had not asked for before
+--| @column least_error DOUBLE: under 'precision', the smallest standard error that would be left of a small group
+--| @column smallest BIGINT: of exact numbers, units of the smallest group that would be told apart; NULL: none would
+--| @column verdict VARCHAR: 'answered', 'refused', or the code of a refusal for something else
+--| @example
+--| FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex']);
+--| SELECT login, number, question, cells, new_sets, verdict
+--| FROM sdc_sequence_rehearsal('questions.jsonl', 'people', mode := 'precision', secrets := ['sex'], least_error := 0.9);
+--| @output
+--| login | number | question                                            | cells | new_sets | verdict
+--| ------+--------+-----------------------------------------------------+-------+----------+---------
+--| ann   |      1 | SELECT region, count(*) FROM people GROUP BY region |     0 |        0 | answered
+--| @source this project
