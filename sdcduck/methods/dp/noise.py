@@ -15,6 +15,7 @@ OpenDP takes its randomness from the operating system: there is no seed.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -65,4 +66,5 @@ def grid_noise(deviation: float, count: int = 1, check: Callable[[], object] = l
 
 def with_noise(steps: Sequence[int], deviations: Sequence[float]) -> list[int]:
     """Whole numbers of steps, each with noise of its own standard deviation, in steps."""
-    return [value + grid_noise(deviation)[0] for value, deviation in zip(steps, deviations, strict=True)]
+    drawn = {deviation: iter(grid_noise(deviation, count)) for deviation, count in Counter(deviations).items()}
+    return [value + next(drawn[deviation]) for value, deviation in zip(steps, deviations, strict=True)]
