@@ -167,6 +167,26 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| gaussian |     1000 |    NULL |  NULL
 --| @source Dwork et al. (2006); Kairouz, Oh & Viswanath (2015), theorem 3.5; Bun & Steinke (2016); Balle & Wang (2018)
 
+--| sdc_dp_composition_each(epsilon, delta, queries) -> TABLE
+--| What each of many queries may cost, so that all of them cost (epsilon, delta): an equal share of epsilon, or by advanced composition.
+--|
+--| Advanced composition lets each cost the root e of epsilon = sqrt(2 queries ln(1/delta)) e + queries e (exp(e) - 1). It is
+--| more than an equal share below `crossing`, and never if there are few queries. It reads no data.
+--|
+--| @arg epsilon DOUBLE: of all queries, above 0
+--| @arg delta DOUBLE: of all queries, above 0 and below 1; the equal share does not need it
+--| @arg queries BIGINT: how many there are, such as the 105 entries of a covariance matrix of 14 columns
+--| @column naive DOUBLE: epsilon of each, by an equal share
+--| @column advanced DOUBLE: epsilon of each, by advanced composition
+--| @column better VARCHAR: 'naive' or 'advanced': which lets each cost more, and so has less noise
+--| @column crossing DOUBLE: below this epsilon advanced composition is better; 0: nowhere
+--| @example
+--| SELECT epsilon, round(naive, 5) AS naive, round(advanced, 5) AS advanced, better, round(crossing, 3) AS crossing
+--| FROM (SELECT 1 AS epsilon, * FROM sdc_dp_composition_each(1, 1e-3, 105)
+--|     UNION ALL SELECT 100, * FROM sdc_dp_composition_each(100, 1e-3, 105)) ORDER BY epsilon;
+--| @output
+--| @source Dwork, Rothblum & Vadhan (2010); Zari, Parra-Arnau, Unsal, Strufe & Onen (2022)
+
 --| sdc_dp_mean_region(source, columns, covariance := NULL, center := NULL, radius := NULL, epsilon := NULL, delta := NULL, confidence := 0.95, clip := true, gamma := NULL) -> TABLE
 --| The mean of several columns with normal noise that has the shape of the data, and the region around it.
 --|
