@@ -337,6 +337,21 @@ def test_each_group_has_a_test_of_its_own(regions: duckdb.DuckDBPyConnection) ->
     assert rows == [("North", False), ("South", False), ("nobody's", True), (None, False)]
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "sdc_dp_release('people', sums := ['income'], bounds := {'income': [0, 9999]}, epsilon := 1e30, delta := 1e-5)",
+        "sdc_dp_release('people', means := ['income'], bounds := {'income': [0, 9999]}, epsilon := 1e99, delta := 0.5)",
+        "sdc_dp_mean_region('people', ['income'], [[1e6]], [5000], 3, 1e30, 1e-5)",
+        "sdc_dp_mean_region('people', ['income'], [[1e6]], [5000], epsilon := 1e17, delta := 1e-5, clip := false, gamma := 0.001)",
+    ],
+)
+def test_no_error_has_a_value_of_a_record(people: duckdb.DuckDBPyConnection, call: str) -> None:
+    # A record that is more steps of the grid than 64 bits hold was named by the error of its cast.
+    with pytest.raises(duckdb.Error, match="'epsilon' is so small or so large that there is no such noise"):
+        people.execute(f"FROM {call}").fetchall()
+
+
 def test_what_cannot_change_is_told_as_it_is(people: duckdb.DuckDBPyConnection) -> None:
     rows = people.execute(
         "SELECT estimate, noise_sd, ci_high, xi, half_axis, sensitivity FROM sdc_dp_release('people', ['ill'], ['age'], "
@@ -479,6 +494,7 @@ SPENT = "epsilon := 1, delta := 1e-5"
         (f"'people', ['ill'], {SPENT}, eta := [1, 2]", "'eta' must hold 1 numbers"),
         (f"'people', ['ill'], {SPENT}, confidence := 95", "95 per cent is 0.95"),
         ("'people', ['ill'], epsilon := 1e-12, delta := 1e-12", "'epsilon' is so small or so large"),
+        ("'people', ['ill'], epsilon := 1e300, delta := 1e-5", "'epsilon' must be a number from 1e-100 to"),
     ],
 )  # fmt: skip
 def test_wrong_arguments(people: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:

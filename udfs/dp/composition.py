@@ -22,6 +22,8 @@ from sdcduck.udfs.source import Source, source
 
 MOST_RELEASES = 10**7
 MOST_QUERIES = 10**12
+_MOST_COST = 1e100
+"""Of a release: squares of what is more are no numbers."""
 _COLUMNS = ("epsilon", "delta", "rho", "ratio", "times")
 
 
@@ -40,8 +42,8 @@ def _checked(columns: list[Floats]) -> Releases:
     epsilon, delta, rho, ratio, times = columns
     delta, times = np.where(np.isnan(delta), 0.0, delta), np.where(np.isnan(times), 1.0, times)
     for name, values in (("epsilon", epsilon), ("rho", rho), ("ratio", ratio)):
-        if (values < 0).any() or np.isinf(values).any():
-            raise SDCError(f"column '{name}' must hold numbers of at least 0, or NULL")
+        if (values < 0).any() or (values > _MOST_COST).any():
+            raise SDCError(f"column '{name}' must hold numbers of at least 0, up to {_MOST_COST:g}, or NULL")
     if not ((delta >= 0) & (delta <= 1)).all():
         raise SDCError("column 'delta' must hold numbers between 0 and 1, or NULL")
     if not ((times >= 0) & (times == np.floor(times))).all() or times.sum() > MOST_RELEASES:

@@ -161,6 +161,7 @@ class Groups:
             if groups:
                 raise SDCError("argument 'groups' is for 'by', the column that says in which group a record is")
             return cls()
+        relation.check_names(list(relation.columns))
         column = relation.column(by, "by")
         labels = list(needed(groups, "groups", "name the groups of 'by': which there are is not taken from the data"))
         if None in labels or len(set(labels)) != len(labels) or len(labels) > _MOST_GROUPS:
@@ -172,13 +173,15 @@ class Groups:
         """In the ledger."""
         return f" by {self.name}" if self.column else ""
 
-    @property
-    def sql(self) -> str:
-        """The label of a record."""
+    def totals(self, relation: Source, columns: str) -> str:
+        """SQL of these aggregates for each group that has records, its label before them."""
         if not self.column:
-            return "NULL"
+            return f"SELECT NULL, {columns} FROM {relation.sql}"
         known = ", ".join(literal(label) for label in self.labels if label is not None)
-        return f"CASE WHEN {self.column}::VARCHAR IN ({known}) THEN {self.column}::VARCHAR END"
+        return (
+            f"SELECT _sdc_label, {columns} FROM (FROM {relation.sql}) LEFT JOIN "
+            f"(SELECT unnest([{known}]) AS _sdc_label) ON {self.column}::VARCHAR = _sdc_label GROUP BY _sdc_label"
+        )
 
 
 @dataclass(frozen=True)
@@ -312,12 +315,7 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
         of_sums = {place: noise[place] * (records if call.statistics[place].mean else 1) for place in asked}
         steps = {place: step_of(call.statistics[place].width, of_sums[place]) for place in asked}
         columns = ", ".join(call.statistics[place].total(steps[place]) for place in asked)
-        read = {
-            row[0]: row[1:]
-            for row in cursor.execute(
-                f"SELECT {call.by.sql}, {columns} FROM {call.relation.sql}{' GROUP BY 1' if call.by.column else ''}"
-            ).fetchall()
-        }
+        read = {row[0]: row[1:] for row in cursor.execute(call.by.totals(call.relation, columns)).fetchall()}
     charge.write()
     # Rounding to steps may move the ends of a range by half a step each.
     widening = {place: 1 + steps[place] / call.statistics[place].width for place in asked}
@@ -331,44 +329,62 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
     drawn = with_noise(sums, [of_sums[place] / steps[place] * widening[place] for _, place in places])
     made = dict(zip(places, drawn, strict=True))
     rows = []
+    widths = _Widths.of(call, shared)
     for label in call.by.labels:
         estimates: list[float | None] = []
         for place, one in enumerate(call.statistics):
             known = not one.width or (label, place) in made
             total = made.get((label, place), 0)
             estimates.append(one.of(total, steps.get(place, 1.0), records) if known else None)
-        rows += _rows(call, shared, label, estimates)
+        rows += _rows(call, shared, widths, label, estimates)
     return table_of(rows, PLANNERS[0].columns)
 
 
-def _rows(call: _Call, shared: Allocation, label: str | None, estimates: list[float | None]) -> list[dict[str, object]]:
+@dataclass(frozen=True)
+class _Widths:
+    """How far the noise of each number goes: the same in each group."""
+
+    noise: list[float]
+    half: list[float]
+    axes: list[float] | list[None]
+    xi: list[float | None]
+
+    @classmethod
+    def of(cls, call: _Call, shared: Allocation) -> _Widths:
+        noise = shared.deviations
+        axes: list[float] | list[None] = [None] * len(noise)
+        if np.isfinite(noise).all():
+            axes = shared.half_axes(call.confidence, len(call.by.labels)).tolist()
+        xi = [None if math.isnan(one) else one for one in shared.xi.tolist()]
+        return cls(noise.tolist(), shared.half_widths(call.confidence).tolist(), axes, xi)
+
+
+def _rows(
+    call: _Call, shared: Allocation, widths: _Widths, label: str | None, estimates: list[float | None]
+) -> list[dict[str, object]]:
     """The rows of a group that the user sees: all of it follows from noisy numbers and from what is public."""
     moved = np.array([math.nan if value is None else value for value in estimates]) - call.expected
     p_value = None if call.purpose.eta is None else shared.p_value(call.purpose.eta, moved)
-    whole = bool(np.isfinite(shared.deviations).all())
     rows: list[dict[str, object]] = []
     for place, (one, estimate) in enumerate(zip(call.statistics, estimates, strict=True)):
         row: dict[str, object] = {"statistic": one.name, "category": label, "sigma": shared.sigma, "p_value": p_value}
         if one.centre is not None:
-            found = Ratio(float(estimate or 0), float(estimates[-1] or 0), *map(float, shared.deviations[[place, -1]]))
+            found = Ratio(float(estimate or 0), float(estimates[-1] or 0), widths.noise[place], widths.noise[-1])
             low, high = found.ends(call.confidence, one.width)
             mean = found.estimate(one.width)
             row |= {"ci_low": one.centre + low, "ci_high": one.centre + high}
             if mean is not None:
                 row |= {"estimate": one.centre + mean, "noise_sd": found.deviation(mean)}
         else:
-            known = estimate is not None
-            half = float(shared.half_widths(call.confidence)[place])
-            xi = float(shared.xi[place])
-            axes = shared.half_axes(call.confidence, len(call.by.labels)) if whole else None
+            half = widths.half[place]
             row |= {
                 "estimate": estimate,
-                "noise_sd": float(shared.deviations[place]) if known else None,
+                "noise_sd": None if estimate is None else widths.noise[place],
                 "ci_low": None if estimate is None else estimate - half,
                 "ci_high": None if estimate is None else estimate + half,
-                "half_axis": None if axes is None else float(axes[place]),
+                "half_axis": widths.axes[place],
                 "sensitivity": float(shared.sensitivities[place]),
-                "xi": None if math.isnan(xi) else xi,
+                "xi": widths.xi[place],
             }
         rows.append(row)
     return rows

@@ -36,10 +36,10 @@ def advanced_epsilon(epsilon: float, queries: int, delta: float) -> float:
     """
 
     def lacking(each: float) -> float:
-        return math.sqrt(2 * queries * math.log(1 / delta)) * each + queries * each * math.expm1(each) - epsilon
+        return math.sqrt(2 * queries * -math.log(delta)) * each + queries * each * math.expm1(each) - epsilon
 
     # The first term alone is too much beyond the first end, the second beyond the other.
-    end = min(epsilon / math.sqrt(2 * queries * math.log(1 / delta)), _MOST_EACH)
+    end = min(epsilon / math.sqrt(-2 * queries * math.log(delta)), _MOST_EACH)
     if lacking(end) <= 0:  # but for rounding
         return end
     return float(scipy.optimize.brentq(lacking, 0.0, end, xtol=end * 1e-15, rtol=1e-14))
@@ -51,7 +51,7 @@ def crossing_epsilon(queries: int, delta: float) -> float:
     >>> round(crossing_epsilon(105, 1e-3), 3), crossing_epsilon(3, 1e-3)
     (51.768, 0.0)
     """
-    inside = 2 * math.log(1 / delta)
+    inside = -2 * math.log(delta)
     return queries * math.log(2 - math.sqrt(inside / queries)) if queries > inside else 0.0
 
 

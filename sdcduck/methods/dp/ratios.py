@@ -43,7 +43,7 @@ class Ratio:
         >>> Ratio(5, 1, 1, 1).ends(0.95, 2)
         (-2, 2)
         """
-        z = float(scipy.stats.norm.isf((1 - confidence) / 2))
+        z = -float(scipy.special.ndtri((1 - confidence) / 2))
         if self.records <= z * self.records_sd:
             return -half, half
         square = self.records**2 - (z * self.records_sd) ** 2
