@@ -30,4 +30,8 @@
 --| FROM sdc_dp_regression('(SELECT i % 10 AS x, 3 + 2 * (i % 10) AS y FROM range(5000) r(i))', 'y', ['x'],
 --|     bounds := {'x': [0, 10], 'y': [0, 30]}, epsilon := 1e6);
 --| @output
+--| term       | estimate | noise_sd | shrunk
+--| -----------+----------+----------+-------
+--| (constant) |      3.0 |      0.0 |  false
+--| x          |      2.0 |      0.0 |  false
 --| @source Dwork & Smith (2010); Vu & Slavkovic (2009); the standard errors: this project

@@ -187,6 +187,10 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| FROM (SELECT 1 AS epsilon, * FROM sdc_dp_composition_each(1, 1e-3, 105)
 --|     UNION ALL SELECT 100, * FROM sdc_dp_composition_each(100, 1e-3, 105)) ORDER BY epsilon;
 --| @output
+--| epsilon |   naive | advanced | better   | crossing
+--| --------+---------+----------+----------+---------
+--|       1 | 0.00952 |  0.02457 | advanced |   51.768
+--|     100 | 0.95238 |  0.69598 | naive    |   51.768
 --| @source Dwork, Rothblum & Vadhan (2010); Zari, Parra-Arnau, Unsal, Strufe & Onen (2022)
 
 --| sdc_dp_mean_region(source, columns, covariance := NULL, center := NULL, radius := NULL, epsilon := NULL, delta := NULL, confidence := 0.95, clip := true, gamma := NULL) -> TABLE

@@ -21,6 +21,7 @@ from sdcduck.errors import SDCError
 RULES = ("analytic", "zcdp", "classic")
 _MARGIN = 1e-12
 """What a root may be off by, relatively: noise errs to the side of more."""
+_TINY = 1e-8
 _FARTHEST = 700.0
 """Where roots are looked for: between e^-700 and e^700."""
 
@@ -28,9 +29,15 @@ _FARTHEST = 700.0
 def log_delta(ratio: float, epsilon: float) -> float:
     """The logarithm of the delta of normal noise with ``ratio`` = sensitivity / sigma at an epsilon of at least 0.
 
+    For a tiny ratio both terms are the same but for rounding; what lies between them is then bounded by its width and
+    the largest density, which is never less.
+
     >>> round(math.exp(log_delta(0.268051123, 1.0)), 10)
     1e-05
     """
+    if ratio < _TINY:
+        nearest = max(0.0, epsilon / ratio - ratio / 2)
+        return math.log(ratio) - (math.log(2 * math.pi) + nearest * nearest) / 2
     above = float(scipy.special.log_ndtr(ratio / 2 - epsilon / ratio))
     below = epsilon + float(scipy.special.log_ndtr(-ratio / 2 - epsilon / ratio))
     if below >= above:  # equal but for rounding
