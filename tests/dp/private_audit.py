@@ -3,7 +3,7 @@
 An event that one table makes more likely than the other proves an epsilon: the logarithm of the ratio of its chances,
 less delta. Which event tells most is looked for in one half of the draws, and its chances are bounded by Clopper and
 Pearson in the other, wrong with a chance of one in a million. What is proved must not be more than what is charged. An
-audit that found nothing in anything would be worth nothing: where 40 records differ, each must find more than that.
+audit that found nothing in anything would be worth nothing: where 160 records differ, each must find more than that.
 
 `sdc_dp_release` is asked in SQL, a thousand groups at a time, for each is a release of its own. The others are drawn by
 what their planners call, with the noise that users get.
@@ -38,9 +38,9 @@ Floats = NDArray[np.float64]
 
 RUNS = 100_000
 WRONG = 1e-6
-MANY = 40
+MANY = 160
 """Records that differ where an audit must find more than is charged for one."""
-RECORDS = 100
+RECORDS = 400
 EPSILON, DELTA = 1.0, 1e-5
 _GROUPS = 1000
 
