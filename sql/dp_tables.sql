@@ -24,7 +24,7 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
         WHEN _sdc_with_python('') IS NULL OR epsilon IS NULL OR delta IS NULL OR sensitivity IS NULL THEN NULL
         WHEN NOT (epsilon::DOUBLE > 0 AND isfinite(epsilon::DOUBLE))
             THEN error('sdc_dp_sigma: argument ''epsilon'' must be a number above 0')
-        WHEN NOT epsilon::DOUBLE BETWEEN 1e-100 AND 1e100
+        WHEN NOT abs(log10(epsilon::DOUBLE)) <= 100
             THEN error('sdc_dp_sigma: argument ''epsilon'' must be a number from 1e-100 to 1e+100')
         WHEN NOT (delta::DOUBLE > 0 AND delta::DOUBLE < 1)
             THEN error('sdc_dp_sigma: argument ''delta'' must be above 0 and below 1: normal noise is never private with delta 0')

@@ -307,7 +307,8 @@ def test_groups_are_released_separately(regions: duckdb.DuckDBPyConnection, neig
             assert row[2] == pytest.approx(true, abs=0.2)
             assert abs(row[2] - true) <= 10 * row[4]
         else:
-            assert row[5:] == (20, 60)
+            # By chance one noisy count in forty looks as if somebody were there.
+            assert 20 <= row[5] <= row[6] <= 60
 
 
 def test_a_record_of_wide_bounds_changes_its_own_group_most(regions: duckdb.DuckDBPyConnection) -> None:
