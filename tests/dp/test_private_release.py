@@ -249,7 +249,7 @@ def test_a_mean_where_the_number_of_records_is_a_secret(people: duckdb.DuckDBPyC
         rows = people.execute(
             f"SELECT estimate, ci_low, ci_high FROM sdc_dp_release({asked}, epsilon := 1e-3, delta := 1e-9) WHERE statistic = 'avg(age)'"
         ).fetchall()
-        assert rows[0][1:] == (20, 60)
+        assert 20 <= rows[0][1] <= rows[0][2] <= 60
         assert rows[0][0] is None or 20 <= rows[0][0] <= 60
 
 
