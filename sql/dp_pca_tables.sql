@@ -1,6 +1,6 @@
 -- Principal components of a private covariance matrix. All of it needs Python.
 
---| sdc_pca(source, columns := [], k := NULL, mechanism := 'none', epsilon := NULL, delta := NULL, bounds := NULL, scaling := NULL, norm := NULL, mode := 'safe', neighbouring := 'replace', total := NULL, nulls := 'refuse') -> TABLE
+--| sdc_pca(source, columns := [], k := NULL, mechanism := 'none', epsilon := NULL, delta := NULL, bounds := NULL, scaling := NULL, norm := NULL, mode := 'safe', neighbours := 'replace', total := NULL, nulls := 'refuse') -> TABLE
 --| Principal components, of the records as they are or differentially private.
 --|
 --| Noise is put on the upper triangle of the mean of products of standardised columns. With d columns there are
@@ -22,7 +22,7 @@
 --| after another is up to the noise where their eigenvalues are near each other; with equal ones any mixture may come out.
 --| Eigenvalues of noisy matrices may be below 0. The noise is OpenDP's; the ledger is charged before it is drawn (`sdc_synth_dp_ledger`).
 --|
---| With `neighbouring` 'replace' neighbours differ in one record, and the number of records is public. With 'add_remove' a
+--| With `neighbours` 'replace' two tables differ in one record, and the number of records is public. With 'add_remove' a
 --| record is there or not, and the number is not told: `total` is what is divided by.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: one record a person
@@ -35,9 +35,10 @@
 --| @arg scaling STRUCT of lists: public mean and standard deviation of columns, e.g. {'income': [30000, 20000]}; the mean has to be within the bounds
 --| @arg norm DOUBLE: for `analyze_gauss`: longer records (root of the sum of squares, in standard units) are shortened to it; NULL: as long as the bounds allow
 --| @arg mode VARCHAR: 'safe', or 'literal': the normal noise of the classic rule, for an epsilon of at most 1
---| @arg neighbouring VARCHAR: 'replace' or 'add_remove'
+--| @arg neighbours VARCHAR: 'replace' or 'add_remove'
 --| @arg total BIGINT: number of records, where it is public; needed with 'add_remove'
 --| @arg nulls VARCHAR: 'refuse', or 'middle': a NULL is taken for the middle of its bounds
+--| @was neighbouring: neighbours
 --| @column component BIGINT: from 1, by eigenvalue
 --| @column column_name VARCHAR: the column
 --| @column loading DOUBLE: of the unit vector whose largest entry is above 0
@@ -54,12 +55,13 @@
 --|         1 | y           |  0.7071 |        4.5 |   false
 --| @source Zari, Parra-Arnau, Unsal, Strufe & Onen (2022); Dwork, Talwar, Thakurta & Zhang (2014)
 
---| sdc_pca_noise(bounds, total := NULL, mechanism := 'analyze_gauss', epsilon := NULL, delta := NULL, scaling := NULL, norm := NULL, mode := 'safe', neighbouring := 'replace') -> TABLE
+--| sdc_pca_noise(bounds, total := NULL, mechanism := 'analyze_gauss', epsilon := NULL, delta := NULL, scaling := NULL, norm := NULL, mode := 'safe', neighbours := 'replace') -> TABLE
 --| The noise that `sdc_pca` with these arguments would put on each entry of the matrix. It reads no data and costs nothing.
 --|
 --| @args_of sdc_pca
 --| @arg total BIGINT: number of records
 --| @arg mechanism VARCHAR: as in `sdc_pca`, but for 'none'
+--| @was neighbouring: neighbours
 --| @column column_1 VARCHAR: a column
 --| @column column_2 VARCHAR: a column
 --| @column noise VARCHAR: 'laplace' or 'normal'

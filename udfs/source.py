@@ -6,13 +6,14 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.arguments import wrong
+from sdcduck.udfs.arguments import needed, wrong
 
 NUMBERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
            "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
@@ -239,3 +240,24 @@ def _unknown_table(text: str, cursor: duckdb.DuckDBPyConnection) -> SDCError:
     else:
         error = unknown("table", text, [row[0] for row in names])
     return SDCError(f"{error} {_NOT_VISIBLE}")
+
+
+def read_file(cursor: duckdb.DuckDBPyConnection, path: str | None, columns: str) -> Any:
+    """Of the one file that a path names, what DuckDB says: its file systems and its limits on external access hold.
+
+    Args:
+        columns: of `read_blob`: `content`, or `filename, size`, for which the file must be there, too.
+
+    Raises:
+        SDCError: the path names none, or several.
+    """
+    needed(path, "path", "name a file")
+    try:
+        files = cursor.execute(f"SELECT {columns} FROM read_blob(?)", [path]).fetchall()
+    except duckdb.IOException:
+        files = []
+    if not files:
+        raise SDCError(f"there is no file '{path}', or it cannot be read")
+    if len(files) > 1:
+        raise wrong("path", "name one file")
+    return files[0][0]

@@ -95,23 +95,38 @@ def open_in_role(
 
 
 def _open_as_copy(con: duckdb.DuckDBPyConnection, one: Policy, other: Policy) -> Twice | None:
-    """The other policy, where it is of a copy of the same records, and makes another noise in the same way."""
-    if one.method != other.method or one.method not in ("cell_key", "rounding"):
-        return None
-    tables = [(policy.ptable, policy.magnitude_ptable) for policy in (one, other)]
+    """The other policy, where it is of a copy of the same records, and makes another noise in the same way.
+
+    What is told of a copy is in no ledger of the table that it was made of, whatever the other policy is.
+    """
     for mine, its in product(_kinds(one), _kinds(other)):
-        differs = None
-        if one.method == "cell_key" and tables[0] != tables[1]:
-            differs = "p-tables"
-        elif one.method == "rounding" and one.base != other.base:
-            differs = f"base ({one.base} and {other.base})"
-        else:
-            units = _compared(con, (one.name, mine), (other.name, its))
-            if units is not None and units.other_keys > units.common / 2:
-                differs = f"record_key: {units.other_keys} units have other keys there"
+        differs = _counted(one, other) or _noise_differs(con, one, mine, other, its)
         column = None if differs is None else copied(con, one, mine, other, its)
         if differs is not None and column is not None:
             return Twice(other.name, column, differs, is_copy=True)
+    return None
+
+
+def _noise_differs(con: duckdb.DuckDBPyConnection, one: Policy, mine: Kind, other: Policy, its: Kind) -> str | None:
+    """What makes the noise of one method another one in a copy; None: nothing."""
+    if one.method != other.method or one.method not in ("cell_key", "rounding"):
+        return None
+    if (one.ptable, one.magnitude_ptable) != (other.ptable, other.magnitude_ptable) and one.method == "cell_key":
+        return "p-tables"
+    if one.base != other.base and one.method == "rounding":
+        return f"base ({one.base} and {other.base})"
+    units = _compared(con, (one.name, mine), (other.name, its))
+    if units is None or units.other_keys <= units.common / 2:
+        return None
+    return f"record_key: {units.other_keys} units have other keys there"
+
+
+def _counted(one: Policy, other: Policy) -> str | None:
+    """What one of two policies counts, of what is told under it, and not of what is told under the other one."""
+    if one.sequence.holds or other.sequence.holds:
+        return "sequence: one policy counts what its own answers tell"
+    if one.privacy.holds or other.privacy.holds:
+        return "method := 'dp': a policy counts what its own answers cost"
     return None
 
 
@@ -129,10 +144,9 @@ def _shared(mine: Read, theirs: Read, public: set[Table]) -> tuple[list[Table], 
 
 def _policies_differ(one: Policy, other: Policy) -> str | None:
     """What makes two policies answer the same question about the same records with two numbers; None: nothing."""
-    if one.sequence.holds or other.sequence.holds:  # what is told under one policy is not counted under the other
-        return "sequence: one policy counts what its own answers tell"
-    if one.privacy.holds or other.privacy.holds:  # one table has one budget, whatever is told under another policy
-        return "method := 'dp': a policy counts what its own answers cost"
+    counted = _counted(one, other)
+    if counted is not None:
+        return counted
     if one.method != other.method:
         return f"method ('{one.method}' and '{other.method}')"
     if one.method == "suppression":

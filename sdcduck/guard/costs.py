@@ -74,7 +74,7 @@ class Standing:
 
 def grid_noise() -> ModuleType:
     """OpenDP takes half a second to import: guards of other policies do without."""
-    from sdcduck.methods.dp import grid_noise as found
+    from sdcduck.methods.dp import noise as found
 
     return found
 

@@ -55,11 +55,20 @@ def is_wide(node: exp.Expr) -> bool:
 
 def digits(node: exp.Expr) -> int:
     """How many digits a decimal number has; 0: it is none, or that is not known."""
+    return _of_decimal(node, 0) or 0
+
+
+def decimals(node: exp.Expr) -> int | None:
+    """How many digits a decimal number has behind the point; None: it is none, or that is not known."""
+    return _of_decimal(node, 1)
+
+
+def _of_decimal(node: exp.Expr, place: int) -> int | None:
     kind = node.unalias().type
-    if kind is None or family(node) != "decimal":
-        return 0
-    written = kind.expressions[0].name if kind.expressions else ""
-    return int(written) if written.isdecimal() else 0
+    if kind is None or family(node) != "decimal" or len(kind.expressions) <= place:
+        return None
+    written = kind.expressions[place].name
+    return int(written) if written.isdecimal() else None
 
 
 Typed = TypeVar("Typed", bound=exp.Expr)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -20,14 +19,13 @@ from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
-from sdcduck.guard.labels import without_labels
-from sdcduck.guard.laws import Laws, Row, explained, explanation, with_noise
-from sdcduck.guard.listings import Described, listed
+from sdcduck.guard.laws import Laws, explained, explanation, with_noise
+from sdcduck.guard.listings import listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
 from sdcduck.guard.planned import Planned, Plans, call_of
 from sdcduck.guard.question import Constant, Question, columns_of, written_down
-from sdcduck.guard.question_budgets import Left, QuestionBudgets
+from sdcduck.guard.question_budgets import QuestionBudgets
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rehearsal import questions, rehearsed
 from sdcduck.guard.releases import Releases
@@ -37,6 +35,7 @@ from sdcduck.guard.rewritten import Origin, Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.schema import Schema
 from sdcduck.guard.sequence import Sequences
+from sdcduck.guard.told import Database, Told
 from sdcduck.guard.worth import Worth, table_of_worth, with_worth
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.guard.sequence import read_sequence
@@ -142,6 +141,16 @@ class Guard:
         )
         self._questions = QuestionBudgets(file)
         self._releases = Releases(self._limited, file)
+        self._database = Database(
+            self._schema,
+            self._alone,
+            self._rewriter,
+            self._limited,
+            self._laws,
+            self._sequences,
+            self._questions,
+            self._releases,
+        )
         self.constants: dict[str, Constant] = {}
         """Answers to questions that are `Rewritten.constant`, by what ran."""
 
@@ -252,14 +261,7 @@ class Guard:
     @in_memory()
     def relations(self) -> list[tuple[Policy, dict[str, str]]]:
         """The relations that can be asked about, with the columns that are visible and their DuckDB types."""
-        version = self._schema.version()
-        found = []
-        with self._alone:
-            for _, policy in sorted(self._schema.policies(version).items()):
-                with suppress(Refused):  # a table that was removed does not hide the others
-                    described = self._schema.described(policy)
-                    found.append((policy, {name: without_labels(kind) for name, kind in described.items()}))
-        return found
+        return self._database.relations(self._schema.version())
 
     def rewritten(
         self, query: str, user: str = "", *, first: Callable[[Question], None] | None = None
@@ -410,8 +412,7 @@ class Guard:
             OSError: the log cannot be read.
         """
         version = self._schema.version()
-        with self._alone:
-            policies = self._schema.policies(version)
+        policies = self._database.policies(version)
         policy = policies.get(folded(table))
         if policy is None or policy.label != "unit-level":
             raise unknown("policy", table, [one.name for one in policies.values() if one.label == "unit-level"])
@@ -423,7 +424,7 @@ class Guard:
             raise SDCError("argument 'mode' must be a limit: 'off' answers all of it")
 
         def made(query: str) -> Rewritten:
-            text = listed(query, _Told(self, version, "", None))
+            text = listed(query, Told(self._database, version, "", lambda one: self._rewrite(one, version)))
             with self._alone, self._schema.shapes.once():
                 return self._rewriter.made(text, {**policies, folded(table): limited})
 
@@ -471,8 +472,9 @@ class Guard:
                 left = None if most is None else max(most - (time.perf_counter() - start), 0)
                 return self._values(question, user, left, first)
 
-            query = with_noise(written_out(query, values), lambda table: self._noise_of(table, version))
-            query = listed(query, _Told(self, version, user, first))
+            query = with_noise(written_out(query, values), lambda table: self._database.noise_of(table, version))
+            told = Told(self._database, version, user, lambda one: self._rewrite(one, version, user, first))
+            query = listed(query, told)
         rewritten = self._rewritings.of(query, version)
         # Not part of what is remembered: tables may have changed.
         self._schema.check_names(rewritten.tables, rewritten.shapes, joined=bool(rewritten.unique))
@@ -484,115 +486,6 @@ class Guard:
         for unique in rewritten.unique:
             self._schema.check_unique(unique)
         return rewritten
-
-    @in_memory()
-    def _told(self, user: str, version: str) -> list[tuple[str, int, int, float | None, float]]:
-        with self._alone:
-            every = list(self._schema.policies(version).values())
-        return self._sequences.told(user, every)
-
-    @in_memory()
-    def _left(self, user: str, version: str) -> list[Left]:
-        with self._alone:
-            every = list(self._schema.policies(version).values())
-        return self._questions.left(user, every)
-
-    @in_memory()
-    def _budgets(self, version: str) -> list[tuple[str, float, float, float, int, float, int]]:
-        """Of each table with a budget, what questions may cost and have cost (`Known.budgets`)."""
-        with self._alone:
-            every = [policy for policy in self._schema.policies(version).values() if policy.privacy.holds]
-        found = []
-        for policy in every:
-            standing, privacy = self._releases.standing(policy), policy.privacy
-            limits = (policy.name, privacy.epsilon, privacy.delta, privacy.per_question)
-            found.append((*limits, standing.questions, standing.spent, standing.left))
-        return found
-
-    @in_memory()
-    def _database(self) -> str:
-        with self._alone:
-            return self._schema.database()
-
-    @in_memory()
-    def _answers(self, query: str, version: str) -> bool:
-        """Whether a question would be answered; nothing is remembered of it."""
-        try:
-            with self._alone, self._schema.shapes.once():
-                self._rewriter.made(query, self._schema.policies(version))
-        except Refused as refused:
-            if refused.code not in _WITHOUT_ANSWER:
-                raise
-            return False
-        return True
-
-    def _described(
-        self, query: str, version: str, user: str, first: Callable[[Question], None] | None
-    ) -> list[Described]:
-        """The columns of the answer to a query; of one that asks for records, those that it would have."""
-        try:
-            rewritten = self._rewrite(query, version, user, first)
-        except Refused as refused:
-            if refused.code not in _WITHOUT_ANSWER:
-                raise
-            try:
-                rewritten = self._rewrite(f"SELECT * FROM ({query}\n) LIMIT 0", version, user, first)
-            except Refused:
-                raise refused from None
-        worth = {folded(one.column): one.statistic for one in self._laws.worth(rewritten)}
-        columns = self._limited.ask(lambda cursor: columns_of(cursor, rewritten.sql, ()))
-        return [(name, kind, worth.get(folded(name), "")) for name, kind in columns]
-
-    def _noise_of(self, table: str, version: str) -> Sequence[Row]:
-        """The rows of `sdc_noise` for a table that whoever asks may see."""
-        with self._alone:
-            policy = self._schema.policies(version).get(folded(table))
-        if policy is None:
-            raise Refused("SDC020", table)
-        if policy.label != "unit-level":
-            return []
-        self._schema.check_facts(policy)
-        self._schema.check_one_noise([policy])
-        return self._laws.rows(policy)
-
-
-_WITHOUT_ANSWER = frozenset(["SDC040", "SDC041", "SDC042", "SDC043", "SDC044", "SDC045", "SDC050", "SDC051", "SDC052"])
-"""What questions are refused with that have no protected answer, whatever their words."""
-
-
-class _Told:
-    """What a guard tells of its database to whoever asks (`sdcduck.guard.listings.Known`)."""
-
-    def __init__(self, guard: Guard, version: str, user: str, first: Callable[[Question], None] | None) -> None:
-        self._guard, self._version, self._user, self._first = guard, version, user, first
-
-    def relations(self) -> list[tuple[Policy, dict[str, str]]]:
-        """The relations that can be asked about."""
-        return self._guard.relations()
-
-    def database(self) -> str:
-        """What the database is called."""
-        return self._guard._database()
-
-    def described(self, query: str) -> list[Described]:
-        """The columns of an answer."""
-        return self._guard._described(query, self._version, self._user, self._first)
-
-    def told(self) -> list[tuple[str, int, int, float | None, float]]:
-        """What whoever asks was told so far."""
-        return self._guard._told(self._user, self._version)
-
-    def left(self) -> list[Left]:
-        """What whoever asks may ask yet."""
-        return self._guard._left(self._user, self._version)
-
-    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
-        """What questions may cost and have cost."""
-        return self._guard._budgets(self._version)
-
-    def answers(self, query: str) -> bool:
-        """Whether a query would be answered."""
-        return self._guard._answers(query, self._version)
 
 
 def _plan_rules(limited: Limited) -> PlanRules:

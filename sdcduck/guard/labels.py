@@ -17,6 +17,7 @@ from sdcduck.guard.refusals import Refused
 _ENUM = re.compile(r"\bENUM\((?:'(?:[^']|'')*'(?:, *)?)*\)")
 
 
+_NO_KEYS = "a map whose keys have no type, such as MAP {}"
 _PLAIN = exp.DataType.NUMERIC_TYPES | exp.DataType.TEMPORAL_TYPES | {exp.DataType.Type.BOOLEAN}
 
 
@@ -57,9 +58,14 @@ def without_labels(kind: str) -> str:
 def as_texts(reader: pa.RecordBatchReader) -> pa.RecordBatchReader:
     """The same rows, with texts in the place of dictionaries.
 
+    DuckDB has maps whose keys have no type at all; Arrow ends the process that looks at such an array.
+
     >>> batch = pa.RecordBatch.from_arrays([pa.array(["a", "b"]).dictionary_encode()[:1]], ["x"])
     >>> as_texts(pa.RecordBatchReader.from_batches(batch.schema, [batch])).read_all().to_pydict()
     {'x': ['a']}
+
+    Raises:
+        Refused: keys of a map have no type.
     """
     schema = pa.schema([_field(field) for field in reader.schema], reader.schema.metadata)
     return reader if schema.equals(reader.schema) else reader.cast(schema)
@@ -75,6 +81,8 @@ def _type(kind: pa.DataType) -> pa.DataType:
     if types.is_struct(kind):
         return pa.struct([_field(field) for field in kind])
     if types.is_map(kind):
+        if types.is_null(kind.key_type):
+            raise Refused("SDC090", _NO_KEYS)
         return pa.map_(_field(kind.key_field), _field(kind.item_field), keys_sorted=kind.keys_sorted)
     if types.is_fixed_size_list(kind):
         return pa.list_(_field(kind.value_field), kind.list_size)

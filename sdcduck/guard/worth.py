@@ -135,6 +135,9 @@ class Worth:
         return {**told, WORDS: self.words} if self.words else told
 
 
+_LEAST, _MOST = 1e-100, 1e100
+"""Factors beyond that, or that are not known, make noise of which nothing is said: it might be no number."""
+
 LawsOf = Callable[[Statistic], Sequence[Law]]
 """The laws of a statistic under the policy of its table; none: it has none of its own."""
 
@@ -146,6 +149,7 @@ def worth_of_numbers(column: str, terms: Terms, laws_of: LawsOf, *, linear: bool
         terms: the numbers in it.
         linear: whether it is their sum, each times its factor, and nothing else.
     """
+    linear = linear and all(factor == 0 or _LEAST <= abs(factor) <= _MOST for factor, _ in terms)
     statistics = [statistic for _, statistic in terms]
     method = ", ".join(sorted({statistic.method for statistic in statistics}))
     from_ = "from " + ", ".join(dict.fromkeys(statistic.name for statistic in statistics))

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Iterator
 from functools import cache
+from statistics import correlation
 
 import duckdb
 import pytest
@@ -154,3 +156,32 @@ def test_neither_halves_nor_products_are_put_together(guard: Guard, form: str) -
     with pytest.raises(Refused) as refused:
         guard.sql(f"SELECT region, count(*) AS n FROM ({form}) GROUP BY region")
     assert refused.value.code in ("SDC033", "SDC034", "SDC035", "SDC043")
+
+
+def test_tables_with_one_row_of_each_unit_are_two_draws_of_a_count_and_no_more() -> None:
+    """What docs/limits.md says of them: two of them halve the variance, a third adds nothing, and sums have one noise."""
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(
+            "CREATE TABLE a AS SELECT i AS id, i // 10 AS town, 100 + i * 7919 % 400 AS pay FROM range(6000) t(i)"
+        )
+        con.execute("FROM sdc_add_record_key('a', unit := 'id')").fetchall()
+        con.execute("CREATE TABLE b AS FROM a; CREATE TABLE c AS FROM a")
+        for table in "abc":
+            declared = "unit := 'id', dimensions := ['town'], measures := ['pay'], population := 'persons'"
+            con.execute(f"FROM sdc_protect('{table}', {declared})").fetchall()
+        one = sdcduck.open_guard(con)
+
+        def errors(tables: str, number: str) -> list[float]:
+            rows = " UNION ALL ".join(f"SELECT id, town, pay FROM {table}" for table in tables)
+            answer = one.sql(f"SELECT town, {number} AS n FROM ({rows}) GROUP BY town")
+            true = con.execute(f"SELECT town, {number} FROM a GROUP BY town ORDER BY town").fetchall()
+            told = {row["town"]: row["n"] for row in answer.to_pylist()}
+            return [told[town] / len(tables) - exact for town, exact in true]
+
+        counts = [errors(tables, "count(*)") for tables in ("a", "ab", "abc")]
+        sums = [errors(tables, "sum(pay)") for tables in ("a", "ab")]
+    assert abs(correlation(counts[0], counts[1])) < 0.2
+    assert correlation(counts[1], counts[2]) > 0.95
+    assert correlation(sums[0], sums[1]) > 0.95
+    means = [statistics.fmean(both) for both in zip(*counts[:2], strict=True)]
+    assert 0.6 < statistics.pstdev(means) / statistics.pstdev(counts[0]) < 0.85

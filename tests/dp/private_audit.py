@@ -29,10 +29,9 @@ from sdcduck.methods.dp.covariance import private_covariance
 from sdcduck.methods.dp.mean_test import private_mean_test
 from sdcduck.methods.dp.means import mean_noise
 from sdcduck.methods.dp.moments import GRID, Moments, upper
-from sdcduck.methods.dp.noise import KEPT, grid_noise, step_of
+from sdcduck.methods.dp.noise import KEPT, Released, grid_noise, step_of
 from sdcduck.methods.dp.pca import APPROXIMATE, MECHANISMS, Mechanism
 from sdcduck.methods.dp.regression import ProductNoise
-from sdcduck.methods.dp.samplers import Released
 
 Floats = NDArray[np.float64]
 

@@ -20,7 +20,7 @@ from sdcduck.methods.dp.covariance import private_covariance
 from sdcduck.methods.dp.directions import direction, envelope
 from sdcduck.methods.dp.mean_test import critical_index, hotelling, mean_scale, pooled, private_mean_test
 from sdcduck.methods.dp.moments import GRID, Moments
-from sdcduck.methods.dp.samplers import Released, normals
+from sdcduck.methods.dp.noise import Released, normals
 
 SIDE = math.sqrt(3)
 

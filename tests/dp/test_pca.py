@@ -108,7 +108,7 @@ def test_the_normal_noise(con: duckdb.DuckDBPyConnection, n: int, epsilon: float
     one = Mechanism("analyze_gauss", np.ones(3), 1.0, n, epsilon, 1 / n, "add_remove", "classic")
     assert one.scales() == pytest.approx(np.full((3, 3), sd), rel=2e-6)
     call = f"FROM sdc_pca_noise({{'x': [0, 1]}}, total := {n}, epsilon := {epsilon}, norm := 1"
-    found = con.execute(f"{call}, mode := 'literal', neighbouring := 'add_remove')").fetchall()
+    found = con.execute(f"{call}, mode := 'literal', neighbours := 'add_remove')").fetchall()
     assert found == [("x", "x", "normal", pytest.approx(sd, rel=2e-6), pytest.approx(sd, rel=2e-6))]
     replaced = con.execute(f"{call}, mode := 'literal')").fetchall()
     assert replaced[0][3] == pytest.approx(sd * math.sqrt(2), rel=2e-6)
@@ -222,7 +222,7 @@ def test_a_private_release_is_charged_and_near_with_much_budget(
 @pytest.mark.newest
 def test_the_number_of_records_is_not_told_where_records_are_there_or_not(points: duckdb.DuckDBPyConnection) -> None:
     call = (
-        f"['x', 'y'], mechanism := 'laplace_vector', epsilon := 1e9, {POINTS}, neighbouring := 'add_remove', total := 8"
+        f"['x', 'y'], mechanism := 'laplace_vector', epsilon := 1e9, {POINTS}, neighbours := 'add_remove', total := 8"
     )
     rows = points.execute(f"FROM sdc_pca('points', {call})").fetchall()
     assert [row[3] for row in rows] == pytest.approx([2.25, 2.25, 0.25, 0.25], abs=1e-6)
@@ -274,7 +274,7 @@ def test_long_records_are_shortened(con: duckdb.DuckDBPyConnection) -> None:
         ("['x'], mechanism := 'analyze_gauss', epsilon := 2, mode := 'literal', bounds := {'x': [0, 1]}", "at most 1 with mode"),
         ("['x'], mechanism := 'laplace_vector', epsilon := 1, bounds := {'x': [0, 1]}, scaling := {'x': [2, 1]}", "between the bounds"),
         ("['x'], mechanism := 'laplace_vector', epsilon := 1, bounds := {'x': [0, 1]}, scaling := {'x': [0, 0]}", "above 0 for column"),
-        ("['x'], mechanism := 'laplace_vector', epsilon := 1, bounds := {'x': [0, 1]}, neighbouring := 'add_remove'", "how many records"),
+        ("['x'], mechanism := 'laplace_vector', epsilon := 1, bounds := {'x': [0, 1]}, neighbours := 'add_remove'", "how many records"),
         ("['x'], mechanism := 'laplace_vector', epsilon := 1, bounds := {'x': [0, 1]}, total := 7", "'total' must be the number of records"),
         ("['x', 'hole'], mechanism := 'laplace_vector', epsilon := 1, bounds := {'x': [0, 1], 'hole': [0, 1]}", "NULL in one of the columns: nulls := 'middle'"),
         ("['wild'], mechanism := 'laplace_vector', epsilon := 1, bounds := {'wild': [0, 1]}", "NaN or an infinite number"),

@@ -15,7 +15,7 @@ from effort import times
 
 from sdcduck.methods.dp.mean_test import mean_scale
 from sdcduck.methods.dp.means import mean_noise
-from sdcduck.methods.dp.samplers import Released
+from sdcduck.methods.dp.noise import Released
 
 BOUNDS = "bounds := {'x': [0, 1], 'Y y': [-10, 30]}"
 

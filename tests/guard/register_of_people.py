@@ -54,3 +54,25 @@ def outcome(guard: Guard, query: str, user: str = "ann") -> str:
     except Refused as refused:
         return refused.code
     return "answered"
+
+
+def told(guard: Guard, where: str) -> int | None:
+    """A count, or None where it is refused or of too few, as Eve is told it."""
+    try:
+        [number] = guard.sql(f"SELECT count(*) AS n FROM people WHERE {where}", user="eve").column("n").to_pylist()
+    except Refused as refused:
+        if refused.code != "SDC070":
+            raise
+        return None
+    return None if number is None else int(number)
+
+
+def folder(register: Path) -> Path:
+    """Where what logins were told is kept."""
+    return register.with_name(f"{register.name}.sequence")
+
+
+def file_of(register: Path) -> Path:
+    """What the one login was told."""
+    [path] = folder(register).glob("*.jsonl")
+    return path

@@ -219,6 +219,34 @@ def test_which_of_equal_rows_comes_first_is_up_to_their_bands() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("kind", "same", "others"),
+    [
+        ("DECIMAL(9, 2)", ["x < 20.0", "x <= 19.99", "NOT x > 19.99", "19.99 >= x"], ["x <= 19.9", "x <= 20", "x > 19.989", "x <= 19.990"]),
+        ("DECIMAL(9, 0)", ["x < 20", "x <= 19", "NOT x > 19"], ["x <= 19.0", "x > 20", "x <= 19.99"]),
+        ("DOUBLE", ["x < 20"], ["x <= 19.99", "x <= 19", "x > 19.99"]),
+        ("DECIMAL(38, 20)", ["x < 20"], ["x <= 19.99", "x <= 19.99999999999999999999"]),
+    ],
+)  # fmt: skip
+def test_decimals_up_to_the_last_before_a_border(kind: str, same: list[str], others: list[str]) -> None:
+    """Between 19.99 and 20 there is no DECIMAL with two decimals, and there are floating-point numbers."""
+    con = sdcduck.connect(secret="the secret of the tests")
+    con.execute(
+        f"CREATE TABLE people AS SELECT i AS id, sdc_record_key(i) AS record_key, 'n' AS region, [19.99, 20, 20.01, 3][1 + i % 4]::{kind} AS x FROM range(92) t(i)"
+    )
+    con.execute(
+        "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], measures := ['x'], bands := {'x': [0, 20, 100]})"
+    ).fetchall()
+    guard = sdcduck.open_guard(con)
+    query = "SELECT count(*) AS n, sum(x) AS total FROM people WHERE {}"
+    answers = [guard.sql(query.format(condition)).to_pylist() for condition in same]
+    assert all(one == answers[0] for one in answers)
+    assert abs(answers[0][0]["n"] - (23 if kind == "DECIMAL(9, 0)" else 46)) < 10
+    for condition in others:
+        with pytest.raises(Refused, match="the borders of its bands"):
+            guard.sql(query.format(condition))
+
+
 ZEROS = [
     ("INTEGER", "0", [12, 345, 6789]),
     ("DECIMAL(20, 2)", "0.5", [12, 345, 6789]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -71,6 +72,45 @@ def test_rounding_to_another_base(con: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match=r"looks like a copy.*base \(3 and 5\)"):
         protect(con, "copy", ", method := 'rounding', base := 3")
     protect(con, "copy", ", method := 'rounding', base := 5")
+
+
+DP = "method := 'dp', bounds := {'income': [0, 6000]}, epsilon := 1, per_question := 0.1"
+SEQUENCE = "sequence := 'precision', secrets := ['town'], least_error := 0.5"
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "counted"),
+    [
+        (DP, DP, "method := 'dp'"),
+        (DP, "method := 'threshold', min_units := 3", "method := 'dp'"),
+        ("method := 'cell_key'", DP, "method := 'dp'"),
+        (SEQUENCE, "method := 'cell_key', min_units := 3", "sequence"),
+        ("method := 'cell_key', min_units := 3", SEQUENCE, "sequence"),
+    ],
+)  # fmt: skip
+def test_of_a_copy_nothing_is_counted(tmp_path: Path, one: str, other: str, counted: str) -> None:
+    """A copy has a budget of its own: both tables together told twice as much as the custodian said."""
+    pytest.importorskip("opendp")
+    with sdcduck.connect(str(tmp_path / "register.duckdb"), secret="the secret of the tests") as con:
+        con.execute(f"CREATE TABLE people AS SELECT i AS id, i % {TOWNS} AS town, i % 2 AS sex, 1000 + i * 7919 % 4001 AS income FROM range({10 * TOWNS}) t(i)")  # fmt: skip
+        con.execute("FROM sdc_add_record_key('people', unit := 'id'); CREATE TABLE copy AS FROM people").fetchall()
+        con.execute("CREATE TABLE others AS SELECT * REPLACE (id + 5000 AS id) FROM people")
+
+        def declare(table: str, policy: str, role: str = "") -> None:
+            measures = "" if "sequence" in policy else ", measures := ['income']"
+            con.execute(
+                f"FROM sdc_protect('{table}', unit := 'id', dimensions := ['town', 'sex']{measures}, {policy}, role := '{role}')"
+            ).fetchall()
+
+        declare("people", one)
+        declare("others", other)
+        with pytest.raises(duckdb.Error) as found:
+            declare("copy", other)
+        assert "'copy' looks like a copy of 'people'" in str(found.value)
+        assert f"for they differ in their {counted}" in str(found.value)
+        con.execute("FROM sdc_unprotect('people')").fetchall()
+        declare("people", one, "press")
+        declare("copy", other, "research")
 
 
 OTHERS = {

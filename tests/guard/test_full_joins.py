@@ -12,7 +12,7 @@ from effort import times
 from visits_database import METHODS, answer, answer_of_duckdb, made
 
 import sdcduck
-from sdcduck.guard import Guard, Refused
+from sdcduck.guard import Guard
 
 _FLU = "(SELECT DISTINCT id FROM visits WHERE diagnosis = 'flu')"
 _CUT = "(SELECT DISTINCT id FROM visits WHERE diagnosis = 'cut')"
@@ -73,11 +73,8 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("query", "code", "detail"), REFUSED)
-def test_others_are_refused(noisy: Guard, query: str, code: str, detail: str) -> None:
-    with pytest.raises(Refused, match=code) as refused:
-        noisy.sql(query)
-    assert detail in str(refused.value)
-    assert "_sdc" not in str(refused.value)
+def test_others_are_refused(refused_as: Callable[[str, str, str], None], query: str, code: str, detail: str) -> None:
+    refused_as(query, code, detail)
 
 
 # --- One set of units has one number ------------------------------------------------------------------------------
@@ -110,12 +107,6 @@ _UNIONS = [
     "SELECT count(DISTINCT coalesce(q.id, f.id)) AS x FROM (SELECT p.id, c.id AS cut FROM (FROM patients WHERE id IN (SELECT id FROM visits WHERE diagnosis IN ('flu', 'cut'))) p "
     f"LEFT JOIN {_CUT} c ON c.id = p.id) q FULL JOIN {_FLU} f ON f.id = q.cut",
 ]  # fmt: skip
-
-
-@pytest.fixture(scope="module", params=METHODS)
-def guarded(request: pytest.FixtureRequest) -> Iterator[tuple[str, Guard]]:
-    with made(request.param) as con:
-        yield request.param, sdcduck.open_guard(con)
 
 
 @pytest.mark.parametrize("aggregate", ["count(*)", "count(DISTINCT p.id)", "sum(income)", "avg(income)"])

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 import pytest
+from full_disk import no_more_than
 
 import sdcduck
 from sdcduck.catalog.audit_reading import read_log
@@ -168,15 +168,10 @@ def test_two_guards_and_two_logins(file: Path) -> None:
 def test_full_disk_and_no_log_answer_nothing_and_end_nothing(file: Path, tmp_path: Path) -> None:
     guard, traces = sdcduck.open_guard(file, log=tmp_path / "log"), sealed(QUESTIONS)
     guard.sql(opening("p", traces))
-    (size, hard), unlogged = resource.getrlimit(resource.RLIMIT_FSIZE), sdcduck.open_guard(file)
-    full = plan_file_beside(file).stat().st_size + 10
+    unlogged, size = sdcduck.open_guard(file), plan_file_beside(file).stat().st_size
     for ask_step in (ask, stream):
-        try:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (full, hard))
-            with pytest.raises(Refused, match="SDC076"):
-                ask_step(unlogged, reveal("p", traces[1], QUESTIONS[0]))
-        finally:
-            resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+        with no_more_than(size + 10), pytest.raises(Refused, match="SDC076"):
+            ask_step(unlogged, reveal("p", traces[1], QUESTIONS[0]))
     (tmp_path / "log").rename(tmp_path / "away")
     for ask_step in (ask, stream):
         with pytest.raises(Refused, match="SDC092"):

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import resource
-import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import duckdb
 import pytest
+from full_disk import no_more_than
 from register_of_people import SECRET, outcome
 
 import sdcduck
@@ -45,18 +43,6 @@ def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
         con.execute("FROM sdc_declare_public('regions')").fetchall()
         assert con.execute("FROM sdc_question_budget('people', 3)").fetchall() == [("people", "", 3)]
     return path
-
-
-@pytest.fixture
-def register(untouched: Path, tmp_path: Path) -> Path:
-    (tmp_path / "register").mkdir()
-    return Path(shutil.copy(untouched, tmp_path / "register"))
-
-
-@pytest.fixture
-def guard(register: Path) -> Iterator[Guard]:
-    with closing(sdcduck.open_guard(register)) as guard:
-        yield guard
 
 
 def left(guard: Guard, user: str = "ann") -> list[tuple[int, int, int]]:
@@ -347,12 +333,9 @@ def test_a_file_that_is_not_what_was_written_stops_all_answers(register: Path, g
 
 def test_a_full_disk_is_a_refusal(register: Path, guard: Guard) -> None:
     guard.sql(BY_REGION, user="ann")
-    before, limits = today(register).read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 20, limits[1]))
-    try:
+    before = today(register).read_bytes()
+    with no_more_than(len(before) + 20):
         assert outcome(guard, BY_REGION) == "SDC072"
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert today(register).read_bytes() == before
     assert [outcome(guard, BY_REGION) for _ in range(3)] == ["answered", "answered", "SDC073"]
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import random
-import shutil
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import duckdb
 import pytest
-from register_of_people import SECRET, outcome
+from register_of_people import SECRET, file_of, folder, outcome, told
 from register_of_people import made as made_with_noise
 
 import sdcduck
@@ -41,27 +39,6 @@ def declare(
 @pytest.fixture(scope="session", params=["atoms", "pairwise"])
 def untouched(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
     return made(tmp_path_factory.mktemp("thresholds") / str(request.param), str(request.param))
-
-
-@pytest.fixture
-def register(untouched: Path, tmp_path: Path) -> Path:
-    (tmp_path / "register").mkdir()
-    return Path(shutil.copy(untouched, tmp_path / "register"))
-
-
-@pytest.fixture
-def guard(register: Path) -> Iterator[Guard]:
-    with closing(sdcduck.open_guard(register)) as guard:
-        yield guard
-
-
-def folder(register: Path) -> Path:
-    return register.with_name(f"{register.name}.sequence")
-
-
-def file_of(register: Path) -> Path:
-    [path] = folder(register).glob("*.jsonl")
-    return path
 
 
 BY_A = "SELECT a, count(*) AS n FROM people GROUP BY a ORDER BY a"
@@ -212,8 +189,7 @@ def test_nobody_and_one_are_refused_alike(tmp_path: Path, mode: str) -> None:
     for name, changed in (("one", None), ("other", 15)):
         with closing(sdcduck.open_guard(turned(tmp_path, name, mode, changed))) as guard:
             asked = ("b = 0", "b = 0 OR (a = 3 AND b = 3 AND ill)", "ill")
-            told = [outcome(guard, f"SELECT count(*) FROM people WHERE {where}") for where in asked]
-            said.append(told)
+            said.append([outcome(guard, f"SELECT count(*) FROM people WHERE {where}") for where in asked])
     assert said[0] == said[1] == ["answered", "SDC070", "answered"]
 
 
@@ -231,19 +207,9 @@ def test_who_brings_a_group_over_the_threshold_is_not_found(tmp_path: Path, mode
         else:
             declare(con, mode)
     with closing(sdcduck.open_guard(path)) as guard:
-        told = [_told(guard, where) for where in ("a = 'y' AND ill", "(a = 'y' OR a = 'z') AND ill")]
-    assert (told == [None, 5]) is finds
-    assert finds or told == [None, None]
-
-
-def _told(guard: Guard, where: str) -> int | None:
-    try:
-        [number] = guard.sql(f"SELECT count(*) AS n FROM people WHERE {where}", user="eve").column("n").to_pylist()
-    except Refused as refused:
-        if refused.code != "SDC070":
-            raise
-        return None
-    return None if number is None else int(number)
+        counts = [told(guard, where) for where in ("a = 'y' AND ill", "(a = 'y' OR a = 'z') AND ill")]
+    assert (counts == [None, 5]) is finds
+    assert finds or counts == [None, None]
 
 
 # --- The file ---------------------------------------------------------------------------------------------------------
@@ -257,8 +223,8 @@ def test_refused_questions_are_written_down_once(register: Path) -> None:
         assert outcome(guard, query) == "SDC070"
         assert file_of(register).read_bytes() == before
         assert outcome(guard, BY_A) == "answered"
-        told = guard.sql("SHOW sdc_sequence", user="ann").to_pylist()
-    assert told == [{"name": "people", "answers": 1, "sets": 4, "least_error": None, "limit": 5.0}]
+        shown = guard.sql("SHOW sdc_sequence", user="ann").to_pylist()
+    assert shown == [{"name": "people", "answers": 1, "sets": 4, "least_error": None, "limit": 5.0}]
     with closing(sdcduck.connect(register, secret=SECRET)) as con:
         rows = con.execute("SELECT number, cells, new_sets, least_error, smallest, verdict FROM sdc_sequence('people')")
         assert rows.fetchall() == [(1, 1, 1, None, 2, "refused"), (2, 4, 4, None, 100, "answered")]
@@ -424,7 +390,7 @@ def test_several_secrets_are_counted_together(tmp_path: Path) -> None:
         for query in ("ill", "NOT ill", "poor", "ill AND poor", "ill OR poor"):
             assert outcome(guard, f"SELECT a, count(*) FROM people WHERE {query} GROUP BY a") == "answered"
         assert outcome(guard, "SELECT a, b, count(*) FROM people GROUP BY a, b") == "answered"
-        [told] = guard.sql("SHOW sdc_sequence", user="ann").to_pylist()
-    assert told["answers"] == 5, "who is in which group of a and b is known"
-    assert told["sets"] > 3 * 5
-    assert told["least_error"] < 1
+        [shown] = guard.sql("SHOW sdc_sequence", user="ann").to_pylist()
+    assert shown["answers"] == 5, "who is in which group of a and b is known"
+    assert shown["sets"] > 3 * 5
+    assert shown["least_error"] < 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from datetime import UTC
@@ -12,7 +11,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from register_of_people import DIMENSIONS, SECRET, declare, made, outcome
+from register_of_people import DIMENSIONS, SECRET, declare, file_of, folder, made, outcome
 
 import sdcduck
 from sdcduck.catalog import audit_files, chained_file, knowledge_files
@@ -25,18 +24,6 @@ ILL = "SELECT a, count(*) FROM people WHERE ill GROUP BY a"
 @pytest.fixture(scope="session")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("registers") / "untouched")
-
-
-@pytest.fixture
-def register(untouched: Path, tmp_path: Path) -> Path:
-    (tmp_path / "register").mkdir()
-    return Path(shutil.copy(untouched, tmp_path / "register"))
-
-
-@pytest.fixture
-def guard(register: Path) -> Iterator[Guard]:
-    with closing(sdcduck.open_guard(register)) as guard:
-        yield guard
 
 
 def questions(number: int, seed: int = 5) -> list[str]:
@@ -54,15 +41,6 @@ def until_refused(guard: Guard, user: str = "ann") -> list[str]:
             return answered
         answered.append(question)
     raise AssertionError("there is no limit")
-
-
-def folder(register: Path) -> Path:
-    return register.with_name(f"{register.name}.sequence")
-
-
-def file_of(register: Path) -> Path:
-    [path] = folder(register).glob("*.jsonl")
-    return path
 
 
 # --- What is counted --------------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import suppress
 
 import duckdb
 import numpy as np
@@ -392,3 +393,30 @@ def test_a_table_that_rounds_at_random_is_one_class_of_counts(con: duckdb.DuckDB
         assert told[-1][1] is None
         assert told[-1][2] == pytest.approx(2, abs=1e-4)
         assert max(row[3] for row in told) == 4
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "sum(income * 1e-9)",
+        "sum(income * 1e0)",
+        "sum(income) * 1e308 * 10",
+        "sum(income) / 1e-320",
+        "sum(income * 1e308) * 10 - sum(income * 1e308) * 10",
+        "count(*) * 1e308",
+        f"sum(income * {'9' * 400})",
+        "sum(income) * 1e307 + count(*) * 1e307",
+    ],
+)
+@pytest.mark.parametrize("role", ["", "exact"])
+def test_factors_that_noise_cannot_be_multiplied_by_say_nothing_of_it(
+    con: duckdb.DuckDBPyConnection, number: str, role: str
+) -> None:
+    """Each was an error of Python, of which there was no line in the audit log either."""
+    guard = sdcduck.open_guard(con, role=role)
+    query = f"SELECT {number} AS x FROM people"
+    (worth,) = guard.noise(query).to_pylist()
+    assert worth["sd"] in (None, 0.0)
+    assert worth["max"] in (None, 0.0)
+    with suppress(Refused):  # DuckDB has no numbers of 400 digits
+        assert guard.sql(query).num_rows == 1

@@ -5,17 +5,16 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
-import resource
 import shutil
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from multiprocessing.queues import Queue
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
+from full_disk import no_more_than
 from test_plan_chain import STATEMENTS, TRACES
 
 from sdcduck.catalog import audit_files
@@ -227,17 +226,6 @@ def test_a_process_that_is_killed_while_it_writes_holds_up_nobody(tmp_path: Path
     assert costs(file) == [1.0]
     spend(file, 2.0)
     assert costs(file) == [1.0, 2.0]
-
-
-@contextmanager
-def no_more_than(size: int) -> Iterator[None]:
-    """A disk that is full once a file has so many bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("room", [0, 1, 100])

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import multiprocessing
-import resource
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from full_disk import no_more_than
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_plan_chain import PRIVATE, PUBLIC, SIGNATURE, STATEMENTS, TRACES
@@ -276,17 +274,6 @@ def test_two_guards_of_a_process_see_what_the_other_wrote(file: PlanFile) -> Non
     answered(other, 2)
     answered(file, 3)
     assert other.plan(ANN, "income").state == "done"
-
-
-@contextmanager
-def no_more_than(size: int) -> Iterator[None]:
-    """A disk that is full once a file has so many bytes."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("room", [0, 1, 100])

@@ -15,7 +15,7 @@ from sdcduck.methods.dp.covariance import private_covariance
 from sdcduck.methods.dp.mean_test import CORRECTIONS, MODES, critical_index, private_mean_test
 from sdcduck.methods.dp.means import mean_noise
 from sdcduck.methods.dp.moments import Moments
-from sdcduck.methods.dp.samplers import Released
+from sdcduck.methods.dp.noise import Released
 from sdcduck.udfs.arguments import choice, needed, share, truth, whole, wrong
 from sdcduck.udfs.dp.bounded import NULLS, Column, bounds_of, columns_of, costs, moments_of
 from sdcduck.udfs.dp.ledger import Charge

@@ -17,8 +17,8 @@ from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.dp.mean_test import MODES
 from sdcduck.methods.dp.moments import GRID, Moments, mirrored, upper
+from sdcduck.methods.dp.noise import Released
 from sdcduck.methods.dp.pca import APPROXIMATE, MECHANISMS, Mechanism, components, components_told, utility
-from sdcduck.methods.dp.samplers import Released
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, number, share, whole, wrong
 from sdcduck.udfs.dp.arguments import epsilon_of
@@ -31,11 +31,10 @@ from sdcduck.udfs.dp.bounded import (
     moments_of,
     pairs_of,
 )
-from sdcduck.udfs.dp.ledger import Charge
+from sdcduck.udfs.dp.ledger import NEIGHBOURS, Charge
 from sdcduck.udfs.dp.means import enough
 from sdcduck.udfs.source import Source, source
 
-NEIGHBOURING = ("replace", "add_remove")
 _SCALING = "{'income': [30000, 20000], ..}"
 _MOST_RECORDS = 10**12
 
@@ -92,12 +91,12 @@ class _Plan:
     delta: float | None
     norm: float | None
     rule: str
-    neighbouring: str
+    neighbours: str
 
     @classmethod
     def read(
         cls, mechanism: str | None, epsilon: float | None, delta: float | None, norm: float | None, mode: str | None,
-        neighbouring: str | None,
+        neighbours: str | None,
     ) -> _Plan:  # fmt: skip
         name = choice(mechanism, "mechanism", MECHANISMS)
         cost = epsilon_of(epsilon)
@@ -111,7 +110,7 @@ class _Plan:
         if classic and name == "analyze_gauss" and cost > 1:
             raise wrong("epsilon", "be at most 1 with mode := 'literal'", "the classic rule is not proven beyond")
         rule = "classic" if classic else "analytic"
-        return cls(name, cost, part, length, rule, choice(neighbouring, "neighbouring", NEIGHBOURING))
+        return cls(name, cost, part, length, rule, choice(neighbours, "neighbours", NEIGHBOURS))
 
     def length(self, scaled: _Scaled) -> float:
         """Of a record at most: no larger than the bounds allow anyway."""
@@ -128,7 +127,7 @@ class _Plan:
             records,
             self.epsilon,
             delta,
-            self.neighbouring,
+            self.neighbours,
             self.rule,
         )
 
@@ -136,7 +135,7 @@ class _Plan:
 def plan_pca(
     session: Session, text: str | None, columns: list[str] | None, k: int | None, mechanism: str | None,
     epsilon: float | None, delta: float | None, bounds: str | None, scaling: str | None, norm: float | None,
-    mode: str | None, neighbouring: str | None, total: int | None, nulls: str | None,
+    mode: str | None, neighbours: str | None, total: int | None, nulls: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_pca``: of the records as they are, or of a noisy matrix."""
     relation = source(session.cursor(), text, "source")
@@ -150,11 +149,11 @@ def plan_pca(
         scaled = None if bounds is None and scaling is None else _Scaled.read(names, bounds, scaling)
         return Rows(lambda: _table(names, *components(_second(session, relation, names, scaled, gaps)), shown, False))
     choice(mechanism, "mechanism", ("none", *MECHANISMS))
-    plan = _Plan.read(mechanism, epsilon, delta, norm, mode, neighbouring)
+    plan = _Plan.read(mechanism, epsilon, delta, norm, mode, neighbours)
     scaled = _Scaled.read(names, bounds, scaling)
     size = None if total is None else whole(total, "total", least=2, most=_MOST_RECORDS)
-    if size is None and plan.neighbouring == "add_remove":
-        raise wrong("total", "say how many records there are", "with neighbouring := 'add_remove' it is not told")
+    if size is None and plan.neighbours == "add_remove":
+        raise wrong("total", "say how many records there are", "with neighbours := 'add_remove' it is not told")
     costs(plan.epsilon, plan.delta)
     return Rows(lambda: _private(session, relation, scaled, plan, size, gaps, shown))
 
@@ -165,19 +164,19 @@ def _private(
     """Components of the matrix with noise."""
     names = [column.name for column in scaled.columns]
     what = f"{', '.join(names)}: covariance for components, {plan.mechanism}"
-    Charge(session, [relation], plan.neighbouring, what, plan.epsilon)  # what must not be released need not be read
+    Charge(session, [relation], plan.neighbours, what, plan.epsilon)  # what must not be released need not be read
     units = dict(zip(names, scaled.widths.tolist(), strict=True))
     shortened = (plan.length(scaled), units) if plan.norm is not None else None
     with reads(session.cursor()) as cursor:
         moments = moments_of(cursor, relation, scaled.columns, nulls, shortened=shortened).get(None)
-    if plan.neighbouring == "replace":
+    if plan.neighbours == "replace":
         found = enough(moments, 2)
         if size is not None and size != found.n:
-            raise wrong("total", "be the number of records", "with neighbouring := 'replace' it is public")
+            raise wrong("total", "be the number of records", "with neighbours := 'replace' it is public")
     pairs = len(upper(len(names)))
     found = moments or Moments(0, (0,) * len(names), (0,) * pairs)
     mechanism = plan.of(scaled, found.n if size is None else size)
-    Charge(session, [relation], plan.neighbouring, what, plan.epsilon, mechanism.delta, mechanism.ratio).write()
+    Charge(session, [relation], plan.neighbours, what, plan.epsilon, mechanism.delta, mechanism.ratio).write()
     noisy = mechanism.noisy(scaled.second(found, mechanism.records), Released())
     return _table(names, *components(noisy), shown, True)
 
@@ -224,7 +223,7 @@ def _table(names: Sequence[str], values: Floats, rows: Floats, shown: int, priva
 
 def plan_pca_noise(
     session: Session, bounds: str | None, total: int | None, mechanism: str | None, epsilon: float | None,
-    delta: float | None, scaling: str | None, norm: float | None, mode: str | None, neighbouring: str | None,
+    delta: float | None, scaling: str | None, norm: float | None, mode: str | None, neighbours: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_pca_noise``: of arguments alone."""
     given = json.loads(bounds or "null")
@@ -232,7 +231,7 @@ def plan_pca_noise(
         raise wrong("bounds", "give two numbers for each column", "such as {'age': [0, 100]}")
     names = tuple(given)
     scaled = _Scaled.read(names, bounds, scaling)
-    plan = _Plan.read(mechanism, epsilon, delta, norm, mode, neighbouring)
+    plan = _Plan.read(mechanism, epsilon, delta, norm, mode, neighbours)
     made = plan.of(scaled, whole(total, "total", least=2, most=_MOST_RECORDS))
 
     def make() -> pa.Table:

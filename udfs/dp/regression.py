@@ -11,8 +11,8 @@ from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.dp.moments import Moments
+from sdcduck.methods.dp.noise import Floats, Released
 from sdcduck.methods.dp.regression import Fit, ProductNoise
-from sdcduck.methods.dp.samplers import Floats, Released
 from sdcduck.udfs.arguments import choice, needed, share, wrong
 from sdcduck.udfs.dp.bounded import NULLS, Column, bounds_of, columns_of, costs, moments_of
 from sdcduck.udfs.dp.ledger import Charge

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-import duckdb
 import pyarrow as pa
 
 from sdcduck.catalog.audit_reading import read_log
-from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Family, Rows, Session
-from sdcduck.udfs.arguments import needed, wrong
+from sdcduck.udfs.arguments import wrong
+from sdcduck.udfs.source import read_file
 
 _COLUMNS: Mapping[str, str] = {
     "number": "BIGINT", "time": "VARCHAR", "user": "VARCHAR", "role": "VARCHAR", "verdict": "VARCHAR",
@@ -38,7 +37,7 @@ def plan_audit_log(session: Session, path: str | None, first: int | None) -> Row
         # In the order of the columns.
         lines = [
             line | {"left_out": line.get("left_out", 0), "cut": [name for name in _COLUMNS if _is_cut(line.get(name))]}
-            for line in read_log(_file(session, path), first=first)
+            for line in read_log(str(read_file(session.cursor(), path, "filename, size")), first=first)
         ]
         return pa.table(
             {
@@ -66,20 +65,6 @@ def _value(value: object, sql_type: str) -> object:
 def _is_cut(value: object) -> bool:
     """Whether a text was too long to be written whole."""
     return isinstance(value, dict) and "begins" in value
-
-
-def _file(session: Session, path: str | None) -> str:
-    """The one file that a path names, asked of DuckDB: its limits on external access hold."""
-    needed(path, "path", "name a file")
-    try:
-        files = session.cursor().execute("SELECT filename, size FROM read_blob(?)", [path]).fetchall()
-    except duckdb.IOException:
-        files = []
-    if not files:
-        raise SDCError(f"there is no file '{path}', or it cannot be read")
-    if len(files) > 1:
-        raise wrong("path", "name one file")
-    return str(files[0][0])
 
 
 FAMILY = Family(

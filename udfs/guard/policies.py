@@ -278,8 +278,9 @@ def _check_open_twice(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None
     if found.is_copy:
         raise SDCError(
             f"'{policy.name}' looks like a copy of '{found.other}' ('{found.shared}' is the same for the same units), "
-            f"and who asks both averages the noise, for they differ in their {found.differs}: make that the same in "
-            "both, protect one of them for another role (role := ..), or make a view in place of the copy"
+            f"and who asks both is told more than one of them tells, for they differ in their {found.differs}: make "
+            "that the same in both, protect one of them for another role (role := ..), or make a view in place of the "
+            "copy"
         )
     of_others = folded(found.shared) not in (folded(policy.name), folded(found.other))
     lookup = f"; if '{found.shared}' only looks something up, make it public first (sdc_declare_public)"

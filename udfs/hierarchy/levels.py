@@ -20,9 +20,9 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.arguments import needed, wrong
+from sdcduck.udfs.arguments import wrong
 from sdcduck.udfs.rows import table_of
-from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.source import Source, read_file, source
 
 _MOST_LEVELS = 100
 
@@ -133,17 +133,8 @@ def _have(count: int) -> str:
 
 
 def _lines(session: Session, path: str | None) -> list[str]:
-    """The lines of a file, read by DuckDB: its file systems and its limits on external access hold."""
-    needed(path, "path", "name a file")
-    try:
-        files = session.cursor().execute("SELECT content FROM read_blob(?)", [path]).fetchall()
-    except duckdb.IOException:
-        files = []
-    if not files:
-        raise SDCError(f"there is no file '{path}', or it cannot be read")
-    if len(files) > 1:
-        raise wrong("path", "name one file")
-    content: bytes = files[0][0]
+    """The lines of a file."""
+    content: bytes = read_file(session.cursor(), path, "content")
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:

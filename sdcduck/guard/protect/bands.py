@@ -1,8 +1,9 @@
 """Bands of a measure: comparisons with the borders that the custodian declared, which are dimensions.
 
 A band is closed below and open above, so that each value is in one: ``income >= 10000 AND income < 20000``. Comparisons
-that say the same of every value are taken, too: ``20000 > income``, and of whole numbers ``income <= 19999`` and
-``income BETWEEN 10000 AND 19999``. Any other border, be it one nearby, would tell on which side of it a value is.
+that say the same of every value are taken, too: ``20000 > income``, of whole numbers ``income <= 19999`` and
+``income BETWEEN 10000 AND 19999``, of a DECIMAL with two decimals ``price <= 19.99``. Any other border, be it one
+nearby, would tell on which side of it a value is.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from decimal import Decimal
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import family, is_wide
+from sdcduck.guard.expressions import decimals, family, is_wide
 
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
 _PLAIN = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?")
@@ -80,14 +81,15 @@ def _is_border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr, border
     number = _number(value)
     if number is None:
         return False
-    decimals = _decimals(number)
+    behind = _decimals(number)
     if kind in (exp.GT, exp.LTE):
-        # Of whole numbers those above 9999 are those from 10000 on; of others there are some in between.
-        if family(column) != "whole" or not value.unnest().is_int:
+        # Of whole numbers those above 9999 are those from 10000 on; of floating-point ones there are some in between.
+        finest = 0 if family(column) == "whole" else decimals(column)
+        if finest is None or behind > finest or (finest and is_wide(column)):
             return False
-        number += 1
+        number += Decimal(1).scaleb(-finest)
     most = 0 if is_wide(column) else _MOST_ZEROS
-    return any(number == border and decimals <= max(most, _decimals(border)) for border in map(_exact, borders))
+    return any(number == border and behind <= max(most, _decimals(border)) for border in map(_exact, borders))
 
 
 def _exact(border: float) -> Decimal:

@@ -102,10 +102,13 @@ class Described:
 
 
 def _value(product: str) -> float:
-    """The value of a product as `constant_factor` writes it.
+    """The value of a product as `constant_factor` writes it; NaN: it is not known, or none of a floating-point number.
 
-    >>> _value("1 * 2 * -1 / 4"), _value("1 * (1 + 1)")
-    (-0.5, 2.0)
+    >>> _value("1 * 2 * -1 / 4"), _value("1 * (1 + 1)"), _value("1 * 1e-9")
+    (-0.5, 2.0, nan)
     """
     value = constant_value(parse_one(product, read="duckdb"))
-    return math.nan if value is None else float(value)
+    try:
+        return math.nan if value is None else float(value)
+    except OverflowError:
+        return math.nan

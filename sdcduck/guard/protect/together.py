@@ -152,9 +152,10 @@ def _refuse_repeated(policy: Policy, left: frozenset[str], right: frozenset[str]
     Rounded to 5, five copies of the records of n units are 5 n rows: they say n. With noise, each number of copies
     would have a sum with other digits left off, and two copies a count with another noise than one.
     """
-    if policy.method == "rounding":
+    method = method_class(policy)
+    if method.shows == "rounded":
         raise Refused("SDC043", "rows of a unit that come together, where rows are rounded: UNION of the units alone")
-    if policy.method != "threshold" and (not left or not right or left & right):
+    if (method.from_cells or method.shows != "exact") and (not left or not right or left & right):
         twice = ", ".join(sorted(left & right))
         raise Refused(
             "SDC043", f"{twice}: records that may be there twice; ask with OR, or CASE, or UNION of the units"

@@ -16,7 +16,7 @@ from collections.abc import Callable
 import numpy as np
 
 from sdcduck.methods.dp.directions import direction
-from sdcduck.methods.dp.samplers import Floats, Sampler
+from sdcduck.methods.dp.noise import Floats, Sampler
 
 _GRID = 2.0**-30
 """Of the entries of a direction. It is drawn in floating-point numbers, whose last digits would tell of the data."""

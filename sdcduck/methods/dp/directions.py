@@ -13,7 +13,7 @@ import math
 import numpy as np
 import scipy
 
-from sdcduck.methods.dp.samplers import Floats, Sampler, normals
+from sdcduck.methods.dp.noise import Floats, Sampler, normals
 
 _AT_ONCE = 16  # candidates that are drawn together
 

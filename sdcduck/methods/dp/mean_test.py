@@ -16,7 +16,7 @@ import scipy
 
 from sdcduck.methods.dp.covariance import private_covariance
 from sdcduck.methods.dp.moments import Moments
-from sdcduck.methods.dp.samplers import Floats, Sampler
+from sdcduck.methods.dp.noise import Floats, Sampler
 
 MODES = ("safe", "literal")
 CORRECTIONS = ("paper", "full")

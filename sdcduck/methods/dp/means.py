@@ -9,7 +9,7 @@ import scipy
 
 from sdcduck.methods.dp.calibration import gaussian_ratio, gaussian_sigma
 from sdcduck.methods.dp.mean_test import mean_scale
-from sdcduck.methods.dp.samplers import Floats, Sampler
+from sdcduck.methods.dp.noise import Floats, Sampler
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from sdcduck.methods.dp.samplers import Floats
+from sdcduck.methods.dp.noise import Floats
 
 GRID = 1 << 24
 """Steps of one unit."""

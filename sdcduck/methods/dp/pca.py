@@ -15,7 +15,7 @@ import scipy
 
 from sdcduck.methods.dp.calibration import gaussian_sigma
 from sdcduck.methods.dp.moments import mirrored
-from sdcduck.methods.dp.samplers import Floats, Sampler
+from sdcduck.methods.dp.noise import Floats, Sampler
 
 MECHANISMS = ("laplace_scalar", "laplace_vector", "laplace_advanced", "analyze_gauss")
 APPROXIMATE = ("laplace_advanced", "analyze_gauss")
@@ -65,7 +65,7 @@ class Mechanism:
         norm: how long a row is at most, for 'analyze_gauss'.
         records: N, public.
         epsilon, delta: what it may cost; delta 0 where none is needed.
-        neighbouring: 'replace' or 'add_remove', for 'analyze_gauss'.
+        neighbours: 'replace' or 'add_remove', for 'analyze_gauss'.
         rule: of normal noise: 'analytic', or 'classic' as in the paper.
     """
 
@@ -75,7 +75,7 @@ class Mechanism:
     records: int
     epsilon: float
     delta: float
-    neighbouring: str = "replace"
+    neighbours: str = "replace"
     rule: str = "analytic"
 
     @property
@@ -109,7 +109,7 @@ class Mechanism:
         One more row of length 1 changes A by a matrix of norm 1 / N; another one in its place by two such, at right
         angles at worst.
         """
-        return self.norm**2 / self.records * (1 if self.neighbouring == "add_remove" else math.sqrt(2))
+        return self.norm**2 / self.records * (1 if self.neighbours == "add_remove" else math.sqrt(2))
 
     @property
     def ratio(self) -> float | None:

@@ -27,7 +27,7 @@ import scipy
 
 from sdcduck.methods.dp.calibration import gaussian_ratio, gaussian_sigma
 from sdcduck.methods.dp.moments import mirrored
-from sdcduck.methods.dp.samplers import Floats, Sampler
+from sdcduck.methods.dp.noise import Floats, Sampler
 
 _CLEAR = 4.0
 """How many times the norm of its noise the smallest eigenvalue of A has to be."""

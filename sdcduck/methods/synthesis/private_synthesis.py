@@ -4,7 +4,7 @@ Noise is put on the whole table or on some of its margins; noisy margins are rec
 fitting; synthetic records are drawn from the result (Raab 2022; methods catall and ipf of R package synthpop). All
 that follows the noise sees nothing of the data and costs no privacy.
 
-The noise comes from OpenDP, which takes its randomness from the operating system: there is no seed.
+The noise comes from OpenDP (`sdcduck.methods.dp.noise`): there is no seed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sdcduck.errors import SDCError
+from sdcduck.methods.dp.noise import draw, measurement
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -25,19 +25,10 @@ Indices = NDArray[np.int64]
 MECHANISMS = ("geometric", "laplace")
 FLOOR = 1e-6
 """What noisy counts are raised to: zero would forbid a cell for good."""
-_BATCH = 1 << 15  # counts that OpenDP gets in one call: about half a second
 
 
 def _measurement(mechanism: str, scale: float) -> Any:
-    try:
-        import opendp.prelude as dp
-    except ModuleNotFoundError as missing:
-        raise SDCError(f"differential privacy needs the package '{missing.name}': pip install 'sdcduck[dp]'") from None
-    dp.enable_features("contrib")
-    if mechanism == "geometric":
-        return dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l1_distance(T=dp.i64), scale)
-    domain = dp.vector_domain(dp.atom_domain(T=dp.f64, nan=False))
-    return dp.m.make_laplace(domain, dp.l1_distance(T=dp.f64), scale)
+    return measurement(scale, gaussian=False, whole=mechanism == "geometric")
 
 
 def epsilon_spent(mechanism: str, scale: float, sensitivity: int) -> float:
@@ -48,13 +39,8 @@ def epsilon_spent(mechanism: str, scale: float, sensitivity: int) -> float:
 
 def noisy_counts(counts: Indices, mechanism: str, scale: float, check: Callable[[], object] = lambda: None) -> Floats:
     """Counts (k,) with independent noise of the scale: two-sided geometric ('geometric') or 'laplace'."""
-    measurement = _measurement(mechanism, scale)
     values = counts if mechanism == "geometric" else counts.astype(np.float64)
-    noisy = np.empty(len(counts), dtype=np.float64)
-    for first in range(0, len(counts), _BATCH):
-        noisy[first : first + _BATCH] = measurement(values[first : first + _BATCH].tolist())
-        check()
-    return noisy
+    return np.array(draw(_measurement(mechanism, scale), values.tolist(), check), dtype=np.float64)
 
 
 def pairs(columns: int) -> list[tuple[int, ...]]:
