@@ -33,7 +33,7 @@ mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_pat
 $(PIP) --no-deps -e .
 endef
 
-.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression superset-test tools-test docs release ptables examples acceptance lock clean
+.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression dp-audit superset-test tools-test docs release ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -90,6 +90,9 @@ bench: $(STAMP)          ## the cost of protection, on 10 million rows
 
 guard-suppression: $(STAMP)  ## everything that suppression answers, audited: a hundredth, or SHARE=1 for all
 	@SHARE=$(or $(SHARE),0.01) $(BIN)/python tests/attacks/suppression_audit.py
+
+dp-audit: $(STAMP)       ## every private statistic 100,000 times on neighbouring tables: half an hour, or SHARE=0.01
+	@SHARE=$(or $(SHARE),1) $(BIN)/python tests/dp/private_audit.py
 
 # Superset wants other versions of the same libraries, so it has an environment of its own.
 SUPERSET_VENV = .venv-superset

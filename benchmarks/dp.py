@@ -2,14 +2,21 @@
 
 python benchmarks/dp.py            a minute on two cores
 python benchmarks/dp.py --quick    on 100,000 records
+python benchmarks/dp.py --qrlew PYTHON --smartnoise PYTHON    PYTHON of environments that have them: the same questions
+                                                              at the same epsilon, see dp_peers.py
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import statistics
+import subprocess
+import tempfile
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -97,11 +104,97 @@ def matrices(con: duckdb.DuckDBPyConnection, records: int) -> Table:
     return table
 
 
+GROUPS = [f"R{place}" for place in range(10)]
+BOUNDS = {"age": [0, 100], "income": [0, 10_000]}
+QUESTIONS = {
+    "counts by group": ("SELECT region, COUNT(*) AS v FROM people GROUP BY region", "counts := ['true']", ""),
+    "sums by group": ("SELECT region, SUM(income) AS v FROM people GROUP BY region", "sums := ['income']", "income"),
+    "means by group": ("SELECT region, AVG(income) AS v FROM people GROUP BY region", "means := ['income']", "income"),
+    "a count": ("SELECT COUNT(*) AS v FROM people WHERE age > 60", "counts := ['age > 60']", ""),
+    "a mean": ("SELECT AVG(age) AS v FROM people", "means := ['age']", "age"),
+}
+"""Each in SQL and as `sdc_dp_release` has it, with the column that it has bounds of."""
+SPENT = {"epsilon": 1.0, "delta": 1e-6}
+RUNS = 40
+
+
+def ours(con: duckdb.DuckDBPyConnection, name: str) -> dict[str, float]:
+    """One answer of `sdc_dp_release`: people are there or not, as the others have it."""
+    query, asked, column = QUESTIONS[name]
+    bounds = f", bounds := {{'{column}': {BOUNDS[column]}}}" if column else ""
+    by = f", by := 'region', groups := {GROUPS}" if "GROUP BY" in query else ""
+    rows = con.execute(
+        f"SELECT coalesce(category, ''), estimate FROM sdc_dp_release('people', {asked}{bounds}{by}, "
+        f"epsilon := {SPENT['epsilon']}, delta := {SPENT['delta']}, neighbours := 'add_remove') "
+        f"WHERE statistic <> 'count(*)'{' AND category IS NOT NULL' if by else ''}"
+    ).fetchall()
+    return dict(rows)
+
+
+def error(answers: list[dict[str, float]], truth: dict[str, float]) -> float:
+    """The root of the mean of squares, of all groups and runs; a group that is not answered counts as 0."""
+    return (
+        statistics.mean(((one.get(group) or 0) - value) ** 2 for one in answers for group, value in truth.items())
+        ** 0.5
+    )
+
+
+def beside(peers: dict[str, str | None]) -> Table:
+    """The same questions by other systems, at the same epsilon on the same records: root mean squared errors."""
+    table = Table(
+        "question", "sdcduck", *peers, title=f"error and CPU ms of a question, epsilon 1, delta 1e-6, {RUNS} runs"
+    )
+    with tempfile.TemporaryDirectory() as folder, sdcduck.connect(progress=False) as con:
+        con.execute(
+            "CREATE TABLE people AS SELECT i AS id, 'R' || floor(10 * (hash(i) % 1000 / 1000.0) ** 2)::INT AS region, "
+            "(hash(i + 2) % 100)::DOUBLE AS age, 10000 * (hash(i + 1) % 10000 / 10000.0) ** 2 AS income "
+            "FROM range(20000) r(i)"
+        )
+        file = Path(folder) / "people.csv"
+        con.execute(f"COPY people TO '{file}' (HEADER)")
+        call = json.dumps(
+            {
+                "runs": RUNS,
+                "bounds": BOUNDS,
+                "groups": GROUPS,
+                **SPENT,
+                "questions": {k: v[0] for k, v in QUESTIONS.items()},
+            }
+        )
+        found = {name: answered(name.lower(), python, file, call) for name, python in peers.items() if python}
+        for name, (query, _, _) in QUESTIONS.items():
+            truth = {str(row[0]) if len(row) > 1 else "": float(row[-1]) for row in con.execute(query).fetchall()}
+            began = time.process_time()
+            answers = [ours(con, name) for _ in range(RUNS)]
+            seconds = (time.process_time() - began) / RUNS
+            cells = [f"{error(answers, truth):.4g} ({1000 * seconds:.0f})"]
+            for peer in peers:
+                one = found.get(peer, {}).get(name)
+                if one is None:
+                    cells.append(f"not asked: see --{peer.lower()}")
+                else:
+                    cells.append(
+                        one.get("problem") or f"{error(one['answers'], truth):.4g} ({1000 * one['seconds']:.0f})"
+                    )
+            table.add_row(name, *cells)
+    return table
+
+
+def answered(peer: str, python: str, file: Path, call: str) -> dict[str, Any]:
+    """What another system answered, by question."""
+    command = [python, str(Path(__file__).with_name("dp_peers.py")), peer, str(file), call]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    return {one["question"]: one for one in map(json.loads, done.stdout.splitlines())}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
-    console = Console()
-    records = 100_000 if parser.parse_args().quick else 10_000_000
+    parser.add_argument("--qrlew", metavar="PYTHON", help="of an environment that has pyqrlew and duckdb")
+    parser.add_argument("--smartnoise", metavar="PYTHON", help="of an environment that has smartnoise-sql")
+    console, options = Console(), parser.parse_args()
+    console.print(beside({"Qrlew": options.qrlew, "SmartNoise": options.smartnoise}))
+    records = 100_000 if options.quick else 10_000_000
     console.print(calibration())
     console.print(noise())
     with sdcduck.connect() as con:

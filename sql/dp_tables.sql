@@ -24,6 +24,8 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
         WHEN _sdc_with_python('') IS NULL OR epsilon IS NULL OR delta IS NULL OR sensitivity IS NULL THEN NULL
         WHEN NOT (epsilon::DOUBLE > 0 AND isfinite(epsilon::DOUBLE))
             THEN error('sdc_dp_sigma: argument ''epsilon'' must be a number above 0')
+        WHEN NOT abs(log10(epsilon::DOUBLE)) <= 100
+            THEN error('sdc_dp_sigma: argument ''epsilon'' must be a number from 1e-100 to 1e+100')
         WHEN NOT (delta::DOUBLE > 0 AND delta::DOUBLE < 1)
             THEN error('sdc_dp_sigma: argument ''delta'' must be above 0 and below 1: normal noise is never private with delta 0')
         WHEN NOT (sensitivity::DOUBLE > 0 AND isfinite(sensitivity::DOUBLE))
@@ -77,7 +79,7 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| lrt       | [3.73, None]   |         NULL |  0.38
 --| @source Shoham & Rinott (2022), PSD, theorems 1 and 2; mean squared error: this project
 
---| sdc_dp_release(source, counts := [], sums := [], means := [], bounds := NULL, epsilon := NULL, delta := NULL, objective := 'volume', weights := NULL, eta := NULL, expected := NULL, defaults := NULL, neighbours := 'replace', confidence := 0.95) -> TABLE
+--| sdc_dp_release(source, counts := [], sums := [], means := [], bounds := NULL, epsilon := NULL, delta := NULL, objective := 'volume', weights := NULL, eta := NULL, expected := NULL, defaults := NULL, neighbours := 'replace', confidence := 0.95, by := NULL, groups := []) -> TABLE
 --| Counts, sums and means of records, released together with normal noise, whose size each has for the purpose.
 --|
 --| The whole release is (epsilon, delta)-private; `sdc_dp_allocation` says what is gained by `objective`, and by how much
@@ -90,10 +92,15 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| (`sdc_synth_dp_ledger`), and is refused if a budget does not allow it (`sdc_synth_dp_budget`, with a `delta`). What is
 --| protected is a record: who has several is protected less. Needs the package opendp: pip install 'sdcduck[dp]'.
 --|
+--| With `by` each group has its numbers, also where nobody is in it, and they cost no more than without: a record is in one group.
+--| With 'add_remove' the noise is that of one group; with 'replace' a record may leave one and come into another, so a
+--| count has the root of 2 times the noise. How many records a group has is then a secret, as all of their number is with 'add_remove', and a mean is a
+--| noisy sum about the middle of the bounds over a noisy number of records, count(*), which is released, too; its interval is Fieller's.
+--|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: the records
 --| @arg counts VARCHAR[]: conditions on its columns, such as ['age >= 65']: how many records they hold for
 --| @arg sums VARCHAR[]: columns of numbers to add up
---| @arg means VARCHAR[]: columns of numbers to take the mean of; with `replace` only
+--| @arg means VARCHAR[]: columns of numbers to take the mean of
 --| @arg bounds STRUCT of pairs: the lowest and highest value of each column in `sums` and `means`, such as {'income': [0, 10000]};
 --|     beyond them a value counts as the bound
 --| @arg epsilon DOUBLE: what the release may cost, above 0
@@ -105,13 +112,16 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| @arg defaults STRUCT of numbers: what a NULL or NaN of a column counts as, such as {'income': 0}; else the middle of its bounds
 --| @arg neighbours VARCHAR: 'replace' (a record is another; their number is public) or 'add_remove' (a record is there or not)
 --| @arg confidence DOUBLE: of the intervals and of the region
+--| @arg by VARCHAR: a column by whose values numbers are released separately; NULL: they are of all records
+--| @arg groups VARCHAR[]: these values, as everybody knows them: which there are is not taken from the data
 --| @column statistic VARCHAR: what the number is
---| @column estimate DOUBLE: the number with its noise; NULL: 'lrt' did not ask it
+--| @column category VARCHAR: the group, of `groups`; NULL: the records of any other value of `by`, or of none, or all records
+--| @column estimate DOUBLE: the number with its noise; NULL: 'lrt' did not ask it, or a mean has no records by their noisy number
 --| @column noise_sd DOUBLE: the standard deviation of its noise
 --| @column ci_low DOUBLE: lower end of the interval for the number without noise
 --| @column ci_high DOUBLE: its upper end
 --| @column half_axis DOUBLE: half the width, in this direction, of the ellipsoid that holds all numbers together; NULL with 'lrt'
---| @column sensitivity DOUBLE: by how much one record can change the number
+--| @column sensitivity DOUBLE: by how much one record can change the number, or those of all groups together as root of the sum of squares; NULL: the mean is divided by count(*)
 --| @column xi DOUBLE: by what its square was rescaled before the noise; NULL where nothing can change it
 --| @column sigma DOUBLE: the noise of the rescaled numbers
 --| @column p_value DOUBLE: of the likelihood-ratio test of `expected` against `eta` more; NULL without `eta`
@@ -158,6 +168,30 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| zcdp     |     1000 |  20.552 | 1e-06
 --| gaussian |     1000 |    NULL |  NULL
 --| @source Dwork et al. (2006); Kairouz, Oh & Viswanath (2015), theorem 3.5; Bun & Steinke (2016); Balle & Wang (2018)
+
+--| sdc_dp_composition_each(epsilon, delta, queries) -> TABLE
+--| What each of many queries may cost, so that all of them cost (epsilon, delta): an equal share of epsilon, or by advanced composition.
+--|
+--| Advanced composition lets each cost the root e of epsilon = sqrt(2 queries ln(1/delta)) e + queries e (exp(e) - 1). It is
+--| more than an equal share below `crossing`, and never if there are few queries. It reads no data.
+--|
+--| @arg epsilon DOUBLE: of all queries, above 0
+--| @arg delta DOUBLE: of all queries, above 0 and below 1; the equal share does not need it
+--| @arg queries BIGINT: how many there are, such as the 105 entries of a covariance matrix of 14 columns
+--| @column naive DOUBLE: epsilon of each, by an equal share
+--| @column advanced DOUBLE: epsilon of each, by advanced composition
+--| @column better VARCHAR: 'naive' or 'advanced': which lets each cost more, and so has less noise
+--| @column crossing DOUBLE: below this epsilon advanced composition is better; 0: nowhere
+--| @example
+--| SELECT epsilon, round(naive, 5) AS naive, round(advanced, 5) AS advanced, better, round(crossing, 3) AS crossing
+--| FROM (SELECT 1 AS epsilon, * FROM sdc_dp_composition_each(1, 1e-3, 105)
+--|     UNION ALL SELECT 100, * FROM sdc_dp_composition_each(100, 1e-3, 105)) ORDER BY epsilon;
+--| @output
+--| epsilon |   naive | advanced | better   | crossing
+--| --------+---------+----------+----------+---------
+--|       1 | 0.00952 |  0.02457 | advanced |   51.768
+--|     100 | 0.95238 |  0.69598 | naive    |   51.768
+--| @source Dwork, Rothblum & Vadhan (2010); Zari, Parra-Arnau, Unsal, Strufe & Onen (2022)
 
 --| sdc_dp_mean_region(source, columns, covariance := NULL, center := NULL, radius := NULL, epsilon := NULL, delta := NULL, confidence := 0.95, clip := true, gamma := NULL) -> TABLE
 --| The mean of several columns with normal noise that has the shape of the data, and the region around it.

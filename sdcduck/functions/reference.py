@@ -126,7 +126,7 @@ SQL_FILES = (
     "perturbation.sql", "perturbation_tables.sql", "suppression.sql", "suppression_tables.sql",
     "suppression_exchange.sql", "synthesis_tables.sql", "record_swapping_tables.sql",
     "private_synthesis.sql", "private_synthesis_tables.sql", "synthetic_records.sql", "synthetic_records_tables.sql",
-    "dp_tables.sql", "dp_means_tables.sql", "dp_pca_tables.sql",
+    "dp_tables.sql", "dp_means_tables.sql", "dp_regression_tables.sql", "dp_pca_tables.sql",
     "masking_tables.sql", "anonymize_tables.sql", "local_suppression_tables.sql", "recoding_tables.sql",
     "k_noise_tables.sql", "pram_tables.sql", "rank_swap_tables.sql", "add_noise_tables.sql", "estimates_tables.sql",
     "integral_tables.sql", "record_rules_tables.sql",

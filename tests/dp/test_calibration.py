@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
 
+from sdcduck.errors import SDCError
 from sdcduck.methods.dp.calibration import (
     gaussian_epsilon,
     gaussian_ratio,
@@ -56,7 +57,22 @@ def test_the_other_rules_are_private_and_need_more(epsilon: float, delta: float)
     assert zcdp_epsilon(zcdp_rho(epsilon, delta), delta) <= epsilon * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(("epsilon", "delta"), [(1e-20, 1e-20), (1e-14, 1e-18), (1e-100, 1e-30), (1e-9, 1e-9)])
+def test_tiny_costs_have_as_much_noise_as_they_need(epsilon: float, delta: float) -> None:
+    ratio = gaussian_ratio(epsilon, delta)
+    # The total variation is about ratio / sqrt(2 pi), and no more than epsilon and delta together.
+    assert ratio / math.sqrt(2 * math.pi) <= epsilon + delta
+    assert log_delta(ratio, epsilon) <= math.log(delta) + 1e-9
+    # The bound for tiny ratios is near what it bounds.
+    assert log_delta(0.999e-8, 1e-8) == pytest.approx(log_delta(1.001e-8, 1e-8), abs=2)
+    assert log_delta(0.999e-8, 1e-8) > log_delta(1.001e-8, 1e-8)
+
+
 def test_extremes_are_answered() -> None:
+    assert 0.1 < gaussian_sigma(1, 1e-320, 1, "zcdp") / gaussian_sigma(1, 1e-300, 1, "zcdp") < 10
+    assert all(0 < gaussian_sigma(epsilon, 1e-5, 1) < math.inf for epsilon in (1e-100, 1e100))
+    with pytest.raises(SDCError, match="'epsilon' or 'delta' is so small or so large that there is no such noise"):
+        gaussian_ratio(1e-320, 1e-320)
     assert gaussian_ratio(1e6, 0.5) == pytest.approx(math.sqrt(2e6), rel=1e-3)
     assert gaussian_ratio(1e-9, 0.1) == pytest.approx(2 * norm.ppf(0.55), rel=1e-6)
     assert 0 < gaussian_ratio(0.1, 1e-300) < 0.01
@@ -71,6 +87,8 @@ def test_extremes_are_answered() -> None:
         ("-1, 1e-5", "'epsilon' must be a number above 0"),
         ("'nan'::DOUBLE, 1e-5", "'epsilon' must be a number above 0"),
         ("'inf'::DOUBLE, 1e-5", "'epsilon' must be a number above 0"),
+        ("1e307, 1e-5, method := 'zcdp'", "'epsilon' must be a number from 1e-100 to"),
+        ("1e-300, 1e-5", "'epsilon' must be a number from 1e-100 to"),
         ("1, 0", "'delta' must be above 0 and below 1: normal noise is never private with delta 0"),
         ("1, 1", "'delta' must be above 0 and below 1"),
         ("1, 'nan'::DOUBLE", "'delta' must be above 0 and below 1"),

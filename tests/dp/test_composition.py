@@ -89,6 +89,7 @@ def test_no_rule_says_less_than_normal_noise_costs(ratios: list[float], delta: f
     [
         ("SELECT -1 AS epsilon", "", "'epsilon' must hold numbers of at least 0"),
         ("SELECT ''inf''::DOUBLE AS epsilon", "", "'epsilon' must hold numbers of at least 0"),
+        ("SELECT 1e300 AS epsilon", "", r"'epsilon' must hold numbers of at least 0, up to 1e\+100"),
         ("SELECT -1 AS rho", "", "'rho' must hold numbers of at least 0"),
         ("SELECT 1 AS epsilon, 2 AS delta", "", "'delta' must hold numbers between 0 and 1"),
         ("SELECT 1 AS epsilon, 1.5 AS times", "", "'times' must hold whole numbers"),

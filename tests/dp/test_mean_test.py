@@ -208,6 +208,18 @@ def test_the_size_in_ten_dimensions() -> None:
     assert 0.03 <= rejections(1000, 10, 1, times(300, 1000), mode="literal")[0] <= 0.08
 
 
+@pytest.mark.parametrize(("n", "epsilon"), [(1000, 0.5), (10_000, 5)])
+def test_the_size_in_thirty_dimensions(n: int, epsilon: float) -> None:
+    # 150 runs in each run of the tests, in which the paper's sizes lie within four standard errors.
+    generator, sampler, runs = np.random.default_rng(30), Seeded(31), times(150, 1000)
+    rejected = 0
+    for _ in range(runs):
+        groups = [_moments_of_many(n, 30, generator) for _ in range(2)]
+        rejected += private_mean_test(*groups, epsilon, sampler, generator, bound=SIDE, mode="literal").reject
+    slack = 4 * math.sqrt(11 / 201 * 190 / 201 / runs)
+    assert abs(rejected / runs - 11 / 201) <= slack
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("columns", [1, 10, 30])
 @pytest.mark.parametrize("n", [100, 1000, 10_000, 100_000])

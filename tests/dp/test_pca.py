@@ -56,6 +56,51 @@ def test_advanced_composition(epsilon: float, queries: int, each: float) -> None
     assert advanced_epsilon(epsilon, queries, 1e-3) == pytest.approx(each, abs=0.51 * 10**-digits)
 
 
+def test_what_each_query_may_cost_in_sql(con: duckdb.DuckDBPyConnection) -> None:
+    each = "SELECT naive, advanced, better, crossing FROM sdc_dp_composition_each({}, {}, {})"
+    for columns, *crossings in CROSSINGS:
+        for n, crossing in zip((1000, 100, 10_000), crossings, strict=True):
+            queries = columns * (columns + 1) // 2
+            row = con.execute(each.format(crossing * 0.99, 1 / n, queries)).fetchone()
+            assert row == (
+                pytest.approx(crossing * 0.99 / queries),
+                row[1],
+                "advanced",
+                pytest.approx(crossing, abs=6e-4),
+            )
+            assert con.execute(each.format(crossing * 1.01, 1 / n, queries)).fetchone()[2] == "naive"
+    for epsilon, queries, expected in ADVANCED:
+        row = con.execute(each.format(epsilon, 1e-3, queries)).fetchone()
+        assert row[1] == pytest.approx(expected, rel=1e-5)
+    assert con.execute(each.format(1, 1e-3, 3)).fetchone()[2:] == ("naive", 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("0, 1e-5, 10", "'epsilon' must be a number above 0"),
+        ("'inf'::DOUBLE, 1e-5, 10", "'epsilon' must be a number above 0"),
+        ("NULL, 1e-5, 10", "'epsilon' must be a number above 0"),
+        ("1e-300, 1e-5, 10", "'epsilon' must be a number from 1e-100 to"),
+        ("1, 0, 10", "'delta' must be above 0 and below 1"),
+        ("1, 1, 10", "'delta' must be above 0 and below 1"),
+        ("1, 1e-5, 0", "'queries' must be a whole number from 1"),
+        ("1, 1e-5, 10::HUGEINT ** 30", "'queries' must be a whole number"),
+        ("1, 1e-5, 2.5", "'queries' must be a whole number"),
+    ],
+)
+def test_wrong_arguments_of_each(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    with pytest.raises(duckdb.Error, match=message):
+        con.execute(f"FROM sdc_dp_composition_each({arguments})").fetchall()
+
+
+@pytest.mark.parametrize("cost", ["1e-100, 1e-5", "1e100, 1e-5", "1, 1e-320", "1e100, 0.999999999"])
+def test_extreme_costs_of_each(con: duckdb.DuckDBPyConnection, cost: str) -> None:
+    row = con.execute(f"FROM sdc_dp_composition_each({cost}, 1000000)").fetchone()
+    assert row[0] > 0
+    assert row[1] > 0
+
+
 @pytest.mark.parametrize(
     ("n", "epsilon", "sd"), [(1000, 1, 0.00377648), (1000, 0.1, 0.0377648), (10_000, 1, 0.000434361)]
 )

@@ -96,6 +96,41 @@ def test_numbers_outside_are_moved_to_the_bounds(con: duckdb.DuckDBPyConnection)
     assert len(spent(con)) == 1
 
 
+@pytest.mark.parametrize(
+    "bounds",
+    ["[-1e300, 1e300]", "[0, 1e-300]", "[0, 1e71]", "['-inf'::DOUBLE, 1]", "['nan'::DOUBLE, 1]", "[NULL, 1]", "[1, 1]"],
+)
+@pytest.mark.parametrize("function", ["mean", "covariance"])
+def test_bounds_that_are_no_numbers_to_compute_with(
+    people: duckdb.DuckDBPyConnection, function: str, bounds: str
+) -> None:
+    with pytest.raises(duckdb.Error, match="argument 'bounds' must"):
+        people.execute(f"FROM sdc_dp_{function}('people', ['x'], bounds := {{'x': {bounds}}}, epsilon := 1)").fetchall()
+
+
+@pytest.mark.parametrize("epsilon", ["1e-100", "1e100"])
+def test_extreme_costs_give_numbers(people: duckdb.DuckDBPyConnection, epsilon: str) -> None:
+    for call, column in (
+        (f"sdc_dp_mean('people', ['x', 'Y y'], {BOUNDS}, epsilon := {epsilon})", "mean"),
+        (f"sdc_dp_covariance('people', ['x', 'Y y'], {BOUNDS}, epsilon := {epsilon})", "covariance"),
+        (
+            f"sdc_dp_mean_test('people', by := 'arm', groups := ['a', 'b''s'], columns := ['x', 'Y y'], {BOUNDS}, epsilon := {epsilon})",
+            "t2",
+        ),
+        (f"sdc_dp_regression('people', 'x', ['Y y'], {BOUNDS}, epsilon := {epsilon})", "estimate"),
+        (
+            f"sdc_pca('people', ['x', 'Y y'], mechanism := 'laplace_vector', {BOUNDS}, epsilon := {epsilon})",
+            "eigenvalue",
+        ),
+    ):
+        assert all(math.isfinite(row[0]) for row in people.execute(f"SELECT {column} FROM {call}").fetchall())
+    for call in ("sdc_dp_mean('people', ['x', 'Y y']", "sdc_dp_covariance('people', ['x', 'Y y']"):
+        with pytest.raises(duckdb.Error, match="'epsilon' must be a number from 1e-100 to"):
+            people.execute(
+                f"FROM {call}, {BOUNDS}, epsilon := {epsilon} / 1e10 * 1e20 ** sign({epsilon} - 1))"
+            ).fetchall()
+
+
 @pytest.mark.parametrize("kind", ["TINYINT", "UBIGINT", "HUGEINT", "FLOAT", "DOUBLE", "DECIMAL(38, 10)"])
 def test_every_type_of_number(con: duckdb.DuckDBPyConnection, kind: str) -> None:
     con.execute(f"CREATE TABLE kinds AS SELECT (i % 5)::{kind} AS x FROM range(100) r(i)")

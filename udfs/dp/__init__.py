@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.dp import allocation, calibration, composition, mean_region, means, pca, release
+from sdcduck.udfs.dp import allocation, calibration, composition, mean_region, means, pca, regression, release
 
 FAMILIES = (
     Family(
@@ -13,5 +13,6 @@ FAMILIES = (
         scalars=calibration.SCALARS,
     ),
     Family(name="dp_means", temporary=("dp_means_tables.sql",), planners=means.PLANNERS),
+    Family(name="dp_regression", temporary=("dp_regression_tables.sql",), planners=regression.PLANNERS),
     Family(name="dp_pca", temporary=("dp_pca_tables.sql",), planners=pca.PLANNERS),
 )

@@ -8,7 +8,7 @@ import numpy as np
 
 from sdcduck.functions.declared import planners
 from sdcduck.udfs.arguments import is_finite, share, wrong
-from sdcduck.udfs.dp.arguments import Given, Purpose, cost
+from sdcduck.udfs.dp.arguments import Given, Purpose, cost, size
 
 
 def plan_dp_allocation(
@@ -19,6 +19,8 @@ def plan_dp_allocation(
     given = sensitivities or []
     if not given or not all(is_finite(one) and one >= 0 for one in given if one is not None) or None in given:
         raise wrong("sensitivities", "hold numbers of at least 0")
+    if not all(size(one) for one in given if one is not None):
+        raise wrong("sensitivities", "hold numbers that are 0, or from 1e-100 to 1e+100")
     changes = np.array(given, dtype=np.float64)
     if not changes.any():
         raise wrong("sensitivities", "hold a number above 0", "what never changes needs no noise")

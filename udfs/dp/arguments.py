@@ -18,10 +18,27 @@ Floats = NDArray[np.float64]
 Given = Sequence[float | None] | None
 
 
+_LEAST, _MOST = 1e-100, 1e100
+"""What is computed with: the squares of what is beyond are no numbers."""
+
+
+def epsilon_of(epsilon: float | None) -> float:
+    """What a release may cost in privacy."""
+    found = number(epsilon, "epsilon", above=0, why="what the release may cost in privacy")
+    if not _LEAST <= found <= _MOST:
+        raise wrong("epsilon", f"be a number from {_LEAST:g} to {_MOST:g}")
+    return found
+
+
+def size(value: float) -> bool:
+    """Whether a number of at least 0 is 0, or neither too small nor too large to be computed with."""
+    return value == 0 or _LEAST <= value <= _MOST
+
+
 def cost(epsilon: float | None, delta: float | None) -> tuple[float, float]:
     """What a release with normal noise may cost."""
     return (
-        number(epsilon, "epsilon", above=0, why="what the release may cost in privacy"),
+        epsilon_of(epsilon),
         share(delta, "delta", zero=False, one=False, why="normal noise is never private with delta 0"),
     )
 

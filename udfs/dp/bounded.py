@@ -12,8 +12,8 @@ import duckdb
 from sdcduck.errors import SDCError, unknown
 from sdcduck.methods.dp.moments import GRID, Moments, upper
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.arguments import is_finite, needed, number, share, struct, wrong
-from sdcduck.udfs.dp.arguments import check_library
+from sdcduck.udfs.arguments import is_finite, needed, share, struct, wrong
+from sdcduck.udfs.dp.arguments import check_library, epsilon_of
 from sdcduck.udfs.source import Source
 
 NULLS = ("refuse", "middle")
@@ -21,6 +21,9 @@ MOST_COLUMNS = 100
 _EXAMPLE = "{'income': [0, 100000], ..}"
 _NARROWEST = 2.0**-20
 """Of bounds, beside how large they are: numbers in between are told apart."""
+
+_WIDEST = 1e70
+"""A bound may be as far from 0, and bounds as near to each other as one by it: products of units are numbers still."""
 
 Pair = tuple[float, float]
 
@@ -92,6 +95,8 @@ def bounds_of(names: Sequence[str], text: str | None) -> dict[str, Pair]:
             raise wrong("bounds", f"have the smaller number first, for column '{name}'")
         if not _NARROWEST * max(abs(low), abs(high)) <= high - low < math.inf:
             raise wrong("bounds", f"be farther apart beside their size, for column '{name}'")
+        if max(abs(low), abs(high)) > _WIDEST or high - low < 1 / _WIDEST:
+            raise wrong("bounds", f"be at most {_WIDEST:g} and at least {1 / _WIDEST:g} apart, for column '{name}'")
     return given
 
 
@@ -115,7 +120,7 @@ def costs(epsilon: float | None, delta: float | None = None, *, needs_delta: boo
     Raises:
         SDCError: also where OpenDP is not installed.
     """
-    cost = number(epsilon, "epsilon", above=0, why="what the release may cost in privacy")
+    cost = epsilon_of(epsilon)
     part = 0.0 if delta is None and not needs_delta else share(delta, "delta", zero=False, one=False)
     check_library()
     return cost, part

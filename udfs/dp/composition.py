@@ -1,4 +1,4 @@
-"""What several releases cost together: ``sdc_dp_composition``."""
+"""What several releases cost together, and what each of many may cost: ``sdc_dp_composition`` and its like."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.dp.composition import RULES, Releases
+from sdcduck.methods.dp.pca import advanced_epsilon, crossing_epsilon
 from sdcduck.quoting import folded
-from sdcduck.udfs.arguments import share
-from sdcduck.udfs.dp.arguments import Floats
+from sdcduck.udfs.arguments import share, whole
+from sdcduck.udfs.dp.allocation import sql_number
+from sdcduck.udfs.dp.arguments import Floats, cost
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source, source
 
 MOST_RELEASES = 10**7
+MOST_QUERIES = 10**12
+_MOST_COST = 1e100
+"""Of a release: squares of what is more are no numbers."""
 _COLUMNS = ("epsilon", "delta", "rho", "ratio", "times")
 
 
@@ -37,8 +42,8 @@ def _checked(columns: list[Floats]) -> Releases:
     epsilon, delta, rho, ratio, times = columns
     delta, times = np.where(np.isnan(delta), 0.0, delta), np.where(np.isnan(times), 1.0, times)
     for name, values in (("epsilon", epsilon), ("rho", rho), ("ratio", ratio)):
-        if (values < 0).any() or np.isinf(values).any():
-            raise SDCError(f"column '{name}' must hold numbers of at least 0, or NULL")
+        if (values < 0).any() or (values > _MOST_COST).any():
+            raise SDCError(f"column '{name}' must hold numbers of at least 0, up to {_MOST_COST:g}, or NULL")
     if not ((delta >= 0) & (delta <= 1)).all():
         raise SDCError("column 'delta' must hold numbers between 0 and 1, or NULL")
     if not ((times >= 0) & (times == np.floor(times))).all() or times.sum() > MOST_RELEASES:
@@ -78,4 +83,16 @@ def _row(releases: Releases, rule: str, beside: float) -> dict[str, object]:
     }  # fmt: skip
 
 
-PLANNERS = planners(plan_dp_composition)
+def plan_dp_composition_each(session: object, epsilon: float | None, delta: float | None, queries: int | None) -> str:
+    """``sdc_dp_composition_each``: one row; it reads no data."""
+    whole_cost, part = cost(epsilon, delta)
+    count = whole(queries, "queries", least=1, most=MOST_QUERIES)
+    equal, advanced = whole_cost / count, advanced_epsilon(whole_cost, count, part)
+    return (
+        f"SELECT {sql_number(equal)} AS naive, {sql_number(advanced)} AS advanced, "
+        f"'{'advanced' if advanced > equal else 'naive'}' AS better, "
+        f"{sql_number(crossing_epsilon(count, part))} AS crossing"
+    )
+
+
+PLANNERS = planners(plan_dp_composition, plan_dp_composition_each)

@@ -161,7 +161,7 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
         if not records:
             raise SDCError(f"{call.relation.described} has no records, and nothing has a mean")
         width = 2 * call.bound
-        step = step_of(width, width / call.ratio)
+        step = step_of(width, width / call.ratio, call.bound if call.clip else _SAFE)
         totals = cursor.execute(call.sums(step)).fetchall()[0]
     charge.write()
     # Rounding moves either record by half a step in each coordinate, and what is drawn to the radius by a last digit.

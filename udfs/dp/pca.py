@@ -21,6 +21,7 @@ from sdcduck.methods.dp.noise import Released
 from sdcduck.methods.dp.pca import APPROXIMATE, MECHANISMS, Mechanism, components, components_told, utility
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, number, share, whole, wrong
+from sdcduck.udfs.dp.arguments import epsilon_of
 from sdcduck.udfs.dp.bounded import (
     NULLS,
     Column,
@@ -98,7 +99,7 @@ class _Plan:
         neighbours: str | None,
     ) -> _Plan:  # fmt: skip
         name = choice(mechanism, "mechanism", MECHANISMS)
-        cost = number(epsilon, "epsilon", above=0, why="what the release may cost in privacy")
+        cost = epsilon_of(epsilon)
         if delta is not None and name not in APPROXIMATE:
             raise SDCError(f"argument 'delta' is for mechanism := {' and '.join(map(repr, APPROXIMATE))}")
         part = None if delta is None else share(delta, "delta", zero=False, one=False)

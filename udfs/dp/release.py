@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -18,8 +18,9 @@ from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.dp.allocation import Allocation
 from sdcduck.methods.dp.noise import KEPT, step_of, with_noise
-from sdcduck.quoting import folded
-from sdcduck.udfs.arguments import choice, is_finite, share, struct, wrong
+from sdcduck.methods.dp.ratios import Ratio
+from sdcduck.quoting import folded, literal
+from sdcduck.udfs.arguments import choice, is_finite, needed, share, struct, wrong
 from sdcduck.udfs.conditions import check_reads_columns_only
 from sdcduck.udfs.dp.arguments import Floats, Given, Purpose, check_library, cost, numbers
 from sdcduck.udfs.dp.ledger import NEIGHBOURS, Charge
@@ -28,6 +29,9 @@ from sdcduck.udfs.source import Source, source
 
 _WIDEST = 1e150
 """A bound may be as far from 0: sums of such values are numbers still."""
+_MOST_GROUPS = 100_000
+_ALL = "count(*)"
+"""The statistic that a mean is divided by, where the number of records is no public one."""
 
 
 @dataclass(frozen=True)
@@ -39,17 +43,21 @@ class Statistic:
         value: SQL of a record's part, from 0 to the width or, where the number of records is no public one, between
             the bounds; in units of the statistic. Of a count: the condition.
         offset: what each record has beside that part.
-        width: by how much the sum changes at most between neighbours.
-        mean: whether it is divided by the number of records.
+        width: by how much one record's part changes it at most.
+        change: by how much the sum, or those of all groups as root of the sum of squares, changes between neighbours.
+        mean: whether it is divided by the public number of records.
         count: whether it is a count.
+        centre: of a mean that is divided by a noisy number of records, the middle of the bounds: the sum is about it.
     """
 
     name: str
     value: str
     offset: float = 0.0
     width: float = 1.0
+    change: float = 1.0
     mean: bool = False
     count: bool = False
+    centre: float | None = None
 
     def total(self, step: float) -> str:
         """SQL of the sum in whole steps, and of a count as it is; exact, in any order of the records."""
@@ -129,6 +137,54 @@ def check_named(given: Mapping[str, Any], argument: str, used: set[str]) -> None
 
 
 @dataclass(frozen=True)
+class Groups:
+    """The groups that are released separately: named, and one more for records of any other value.
+
+    Attributes:
+        column: SQL of the column that says in which group a record is; empty: all records are one group.
+        name: of the column.
+        labels: of the groups; None is that of the others.
+    """
+
+    column: str = ""
+    name: str = ""
+    labels: tuple[str | None, ...] = (None,)
+
+    @classmethod
+    def read(cls, relation: Source, by: str | None, groups: list[str] | None) -> Groups:
+        """Of the arguments ``by`` and ``groups``.
+
+        Raises:
+            SDCError: one is given without the other, or they name no groups.
+        """
+        if by is None:
+            if groups:
+                raise SDCError("argument 'groups' is for 'by', the column that says in which group a record is")
+            return cls()
+        relation.check_names(list(relation.columns))
+        column = relation.column(by, "by")
+        labels = list(needed(groups, "groups", "name the groups of 'by': which there are is not taken from the data"))
+        if None in labels or len(set(labels)) != len(labels) or len(labels) > _MOST_GROUPS:
+            raise wrong("groups", f"name each group once, up to {_MOST_GROUPS:,}, such as ['North', 'South']")
+        return cls(column, by, (*labels, None))
+
+    @property
+    def described(self) -> str:
+        """In the ledger."""
+        return f" by {self.name}" if self.column else ""
+
+    def totals(self, relation: Source, columns: str) -> str:
+        """SQL of these aggregates for each group that has records, its label before them."""
+        if not self.column:
+            return f"SELECT NULL, {columns} FROM {relation.sql}"
+        known = ", ".join(literal(label) for label in self.labels if label is not None)
+        return (
+            f"SELECT _sdc_label, {columns} FROM (FROM {relation.sql}) LEFT JOIN "
+            f"(SELECT unnest([{known}]) AS _sdc_label) ON {self.column}::VARCHAR = _sdc_label GROUP BY _sdc_label"
+        )
+
+
+@dataclass(frozen=True)
 class _Call:
     """A checked call."""
 
@@ -140,16 +196,17 @@ class _Call:
     expected: Floats
     neighbours: str
     confidence: float
+    by: Groups
 
     @property
     def what(self) -> str:
         """As the ledger has it."""
         names = ", ".join(one.name for one in self.statistics)
-        return f"normal noise, objective '{self.purpose.objective}': {names}"
+        return f"normal noise, objective '{self.purpose.objective}': {names}{self.by.described}"
 
     def shared(self, records: int) -> Allocation:
         """How the noise is shared, if there are so many records."""
-        changes = [one.width / records if one.mean else one.width for one in self.statistics]
+        changes = [one.change / records if one.mean else one.change for one in self.statistics]
         return self.purpose.share(np.array(changes), self.epsilon * KEPT, self.delta * KEPT)
 
 
@@ -165,41 +222,47 @@ def _counted(cursor: duckdb.DuckDBPyConnection, relation: Source, condition: str
 
 def _statistics(
     cursor: duckdb.DuckDBPyConnection, relation: Source, asked: Mapping[str, list[str] | None], bounds: str | None,
-    defaults: str | None, neighbours: str,
+    defaults: str | None, neighbours: str, by: Groups,
 ) -> list[Statistic]:  # fmt: skip
-    """The numbers in their order: counts, sums, means."""
+    """The numbers in their order: counts, sums, means; and what means are divided by, if that is no public number."""
     declared = struct(bounds, "bounds", "{'income': [0, 10000]}")
     instead = struct(defaults, "defaults", "{'income': 0}")
     used = {folded(name) for argument in ("sums", "means") for name in asked[argument] or () if name is not None}
     check_named(declared, "bounds", used)
     check_named(instead, "defaults", used)
-    if asked["means"] and neighbours == "add_remove":
-        raise SDCError(
-            "argument 'means' needs neighbours := 'replace', under which the number of records is public: else release "
-            "the sum and the number of records, as in counts := ['true']"
-        )
-    found = [_counted(cursor, relation, condition) for condition in asked["counts"] or ()]
+    # A record that is another one may leave a group and come into another.
+    moved = math.sqrt(2) if by.column and neighbours == "replace" else 1.0
+    known_size = neighbours == "replace" and not by.column
+    found = [replace(_counted(cursor, relation, condition), change=moved) for condition in asked["counts"] or ()]
     for argument in ("sums", "means"):
         for name in asked[argument] or ():
             column = relation.number(name, argument)
             low, high = bounds_of(declared, name)
             value = clipped(f"{column}::DOUBLE", low, high, default_of(instead, name, low, high))
-            shown = f"{'avg' if argument == 'means' else 'sum'}({name})"
-            if neighbours == "replace":
-                found.append(Statistic(shown, f"({value}) - {low!r}::DOUBLE", low, high - low, argument == "means"))
-            else:
-                found.append(Statistic(shown, value, 0.0, max(abs(low), abs(high))))
+            shown, wide = f"{'avg' if argument == 'means' else 'sum'}({name})", high - low
+            if known_size:
+                above = f"({value}) - {low!r}::DOUBLE"
+                found.append(Statistic(shown, above, low, wide, wide, mean=argument == "means"))
+                continue
+            centre = low / 2 + high / 2 if argument == "means" else 0.0
+            width = max(abs(low - centre), abs(high - centre))
+            change = width if neighbours == "add_remove" else max(wide, moved * width)
+            part = f"({value}) - {centre!r}::DOUBLE" if centre else value
+            found.append(Statistic(shown, part, 0.0, width, change, centre=centre if argument == "means" else None))
     if not found:
         raise SDCError("one of the arguments 'counts', 'sums' and 'means' must name something to release")
     if not any(one.width for one in found):
         raise wrong("bounds", "leave room for the values", "what lies between equal bounds is known without the data")
+    if any(one.centre is not None for one in found):
+        found.append(Statistic(_ALL, "true", change=moved, count=True))
     return found
 
 
 def plan_dp_release(
     session: Session, text: str | None, counts: list[str] | None, sums: list[str] | None, means: list[str] | None,
     bounds: str | None, epsilon: float | None, delta: float | None, objective: str | None, weights: Given, eta: Given,
-    expected: Given, defaults: str | None, neighbours: str | None, confidence: float | None,
+    expected: Given, defaults: str | None, neighbours: str | None, confidence: float | None, by: str | None,
+    groups: list[str] | None,
 ) -> Rows:  # fmt: skip
     """``sdc_dp_release``: a row a number, made when the statement runs."""
     spent = cost(epsilon, delta)
@@ -209,14 +272,23 @@ def plan_dp_release(
     with session.cursor() as cursor:
         relation = source(cursor, text, "source")
         asked = {"counts": counts, "sums": sums, "means": means}
-        found = _statistics(cursor, relation, asked, bounds, defaults, relation_of)
+        separately = Groups.read(relation, by, groups)
+        found = _statistics(cursor, relation, asked, bounds, defaults, relation_of, separately)
+    if found[-1].name == _ALL:
+        for argument, value in (("weights", weights), ("eta", eta)):
+            if value is not None:
+                raise SDCError(
+                    f"argument '{argument}' is for counts and sums: with 'by' or neighbours := 'add_remove' a mean is "
+                    "one by the other, as the number of records is not public"
+                )
     purpose = Purpose.read(objective, weights, eta, len(found))
     against = numbers(expected, "expected", len(found))
     if against is not None and purpose.eta is None:
         raise SDCError("argument 'expected' is for a test: say by argument 'eta' what the alternative is")
     call = _Call(
-        relation, found, *spent, purpose, np.zeros(len(found)) if against is None else against, relation_of, held
-    )
+        relation, found, *spent, purpose, np.zeros(len(found)) if against is None else against, relation_of, held,
+        separately,
+    )  # fmt: skip
     call.shared(1)  # what it says of `eta` does not depend on the data
 
     def make() -> pa.Table:
@@ -232,7 +304,7 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
     with reads(session.cursor()) as cursor:
         cursor.begin()  # the number of records and the sums are of one moment
         records = 0
-        if call.neighbours == "replace":
+        if call.neighbours == "replace" and not call.by.column:
             records = int(cursor.execute(f"SELECT count(*) FROM {call.relation.sql}").fetchall()[0][0])
         if not records and any(one.mean for one in call.statistics):
             raise SDCError(f"{call.relation.described} has no records, and nothing has a mean")
@@ -243,45 +315,79 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
         of_sums = {place: noise[place] * (records if call.statistics[place].mean else 1) for place in asked}
         steps = {place: step_of(call.statistics[place].width, of_sums[place]) for place in asked}
         columns = ", ".join(call.statistics[place].total(steps[place]) for place in asked)
-        totals = cursor.execute(f"SELECT {columns} FROM {call.relation.sql}").fetchall()[0]
+        read = {row[0]: row[1:] for row in cursor.execute(call.by.totals(call.relation, columns)).fetchall()}
     charge.write()
     # Rounding to steps may move the ends of a range by half a step each.
     widening = {place: 1 + steps[place] / call.statistics[place].width for place in asked}
-    sums = [call.statistics[place].steps(total, steps[place]) for place, total in zip(asked, totals, strict=True)]
-    drawn = with_noise(sums, [of_sums[place] / steps[place] * widening[place] for place in asked])
-    made = dict(zip(asked, drawn, strict=True))
-    estimates: list[float | None] = []
-    for place, one in enumerate(call.statistics):
-        known = not one.width
-        estimates.append(one.of(made.get(place, 0), steps.get(place, 1.0), records) if known or place in made else None)
-    return _table(call, shared, estimates)
+    places = [(label, place) for label in call.by.labels for place in asked]
+    nobody = dict.fromkeys(call.by.labels, ("0",) * len(asked)) | read
+    sums = [
+        call.statistics[place].steps(total, steps[place])
+        for label in call.by.labels
+        for place, total in zip(asked, nobody[label], strict=True)
+    ]
+    drawn = with_noise(sums, [of_sums[place] / steps[place] * widening[place] for _, place in places])
+    made = dict(zip(places, drawn, strict=True))
+    rows = []
+    widths = _Widths.of(call, shared)
+    for label in call.by.labels:
+        estimates: list[float | None] = []
+        for place, one in enumerate(call.statistics):
+            known = not one.width or (label, place) in made
+            total = made.get((label, place), 0)
+            estimates.append(one.of(total, steps.get(place, 1.0), records) if known else None)
+        rows += _rows(call, shared, widths, label, estimates)
+    return table_of(rows, PLANNERS[0].columns)
 
 
-def _table(call: _Call, shared: Allocation, estimates: list[float | None]) -> pa.Table:
-    """The rows that the user sees: all of it follows from noisy numbers and from what is public."""
+@dataclass(frozen=True)
+class _Widths:
+    """How far the noise of each number goes: the same in each group."""
+
+    noise: list[float]
+    half: list[float]
+    axes: list[float] | list[None]
+    xi: list[float | None]
+
+    @classmethod
+    def of(cls, call: _Call, shared: Allocation) -> _Widths:
+        noise = shared.deviations
+        axes: list[float] | list[None] = [None] * len(noise)
+        if np.isfinite(noise).all():
+            axes = shared.half_axes(call.confidence, len(call.by.labels)).tolist()
+        xi = [None if math.isnan(one) else one for one in shared.xi.tolist()]
+        return cls(noise.tolist(), shared.half_widths(call.confidence).tolist(), axes, xi)
+
+
+def _rows(
+    call: _Call, shared: Allocation, widths: _Widths, label: str | None, estimates: list[float | None]
+) -> list[dict[str, object]]:
+    """The rows of a group that the user sees: all of it follows from noisy numbers and from what is public."""
     moved = np.array([math.nan if value is None else value for value in estimates]) - call.expected
     p_value = None if call.purpose.eta is None else shared.p_value(call.purpose.eta, moved)
-    whole = bool(np.isfinite(shared.deviations).all())
-    rows = []
+    rows: list[dict[str, object]] = []
     for place, (one, estimate) in enumerate(zip(call.statistics, estimates, strict=True)):
-        known = estimate is not None
-        half = float(shared.half_widths(call.confidence)[place])
-        xi = float(shared.xi[place])
-        rows.append(
-            {
-                "statistic": one.name,
+        row: dict[str, object] = {"statistic": one.name, "category": label, "sigma": shared.sigma, "p_value": p_value}
+        if one.centre is not None:
+            found = Ratio(float(estimate or 0), float(estimates[-1] or 0), widths.noise[place], widths.noise[-1])
+            low, high = found.ends(call.confidence, one.width)
+            mean = found.estimate(one.width)
+            row |= {"ci_low": one.centre + low, "ci_high": one.centre + high}
+            if mean is not None:
+                row |= {"estimate": one.centre + mean, "noise_sd": found.deviation(mean)}
+        else:
+            half = widths.half[place]
+            row |= {
                 "estimate": estimate,
-                "noise_sd": float(shared.deviations[place]) if known else None,
+                "noise_sd": None if estimate is None else widths.noise[place],
                 "ci_low": None if estimate is None else estimate - half,
                 "ci_high": None if estimate is None else estimate + half,
-                "half_axis": float(shared.half_axes(call.confidence)[place]) if whole else None,
+                "half_axis": widths.axes[place],
                 "sensitivity": float(shared.sensitivities[place]),
-                "xi": None if math.isnan(xi) else xi,
-                "sigma": shared.sigma,
-                "p_value": p_value,
+                "xi": widths.xi[place],
             }
-        )
-    return table_of(rows, PLANNERS[0].columns)
+        rows.append(row)
+    return rows
 
 
 PLANNERS = planners(plan_dp_release)

@@ -59,9 +59,13 @@ class Allocation:
         """(k,) of the interval around each answer that holds the true number with this chance."""
         return np.asarray(self.deviations * scipy.stats.norm.isf((1 - confidence) / 2))
 
-    def half_axes(self, confidence: float) -> Floats:
-        """(k,) of the ellipsoid around the answer that holds all true numbers together with this chance."""
-        numbers = int((self.sensitivities > 0).sum())
+    def half_axes(self, confidence: float, groups: int = 1) -> Floats:
+        """(k,) of the ellipsoid around the answer that holds all true numbers together with this chance.
+
+        Args:
+            groups: in how many of them each number is asked, with noise of its own.
+        """
+        numbers = groups * int((self.sensitivities > 0).sum())
         return np.asarray(self.deviations * math.sqrt(scipy.stats.chi2.ppf(confidence, numbers)))
 
     def volume(self, confidence: float) -> float:
@@ -90,10 +94,15 @@ class Allocation:
 
         NaN where what is asked is the same under both.
         """
+        return float(self.p_values(eta, found[None])[0])
+
+    def p_values(self, eta: Floats, found: Floats) -> Floats:
+        """(r,) of the same test, of what was found (r, k) each time."""
         noisy = (self.sensitivities > 0) & (self.shares > 0)
         weights = self.xi[noisy] * eta[noisy]
         apart = math.sqrt(float((weights * eta[noisy]).sum()))
-        return float(scipy.stats.norm.sf((weights * found[noisy]).sum() / (self.sigma * apart))) if apart else math.nan
+        told = found[:, noisy] @ weights
+        return np.asarray(scipy.stats.norm.sf(told / (self.sigma * apart)) if apart else np.full(len(found), math.nan))
 
 
 def allocate(

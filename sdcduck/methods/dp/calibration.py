@@ -16,9 +16,12 @@ from collections.abc import Callable
 
 import scipy
 
+from sdcduck.errors import SDCError
+
 RULES = ("analytic", "zcdp", "classic")
 _MARGIN = 1e-12
 """What a root may be off by, relatively: noise errs to the side of more."""
+_TINY = 1e-8
 _FARTHEST = 700.0
 """Where roots are looked for: between e^-700 and e^700."""
 
@@ -26,9 +29,15 @@ _FARTHEST = 700.0
 def log_delta(ratio: float, epsilon: float) -> float:
     """The logarithm of the delta of normal noise with ``ratio`` = sensitivity / sigma at an epsilon of at least 0.
 
+    For a tiny ratio both terms are the same but for rounding; what lies between them is then bounded by its width and
+    the largest density, which is never less.
+
     >>> round(math.exp(log_delta(0.268051123, 1.0)), 10)
     1e-05
     """
+    if ratio < _TINY:
+        nearest = max(0.0, epsilon / ratio - ratio / 2)
+        return math.log(ratio) - (math.log(2 * math.pi) + nearest * nearest) / 2
     above = float(scipy.special.log_ndtr(ratio / 2 - epsilon / ratio))
     below = epsilon + float(scipy.special.log_ndtr(-ratio / 2 - epsilon / ratio))
     if below >= above:  # equal but for rounding
@@ -37,13 +46,19 @@ def log_delta(ratio: float, epsilon: float) -> float:
 
 
 def _root(rising: Callable[[float], float], side: float) -> float:
-    """Where a rising function of the logarithm crosses 0; a little to the side, -1 below or 1 above."""
+    """Where a rising function of the logarithm crosses 0; a little to the side, -1 below or 1 above.
+
+    Raises:
+        SDCError: it does so farther out than there are numbers.
+    """
     low, high = -1.0, 1.0
     while rising(low) > 0 and low > -_FARTHEST:
-        low *= 2
+        low = max(2 * low, -_FARTHEST)
     while rising(high) < 0 and high < _FARTHEST:
-        high *= 2
-    found = math.exp(scipy.optimize.brentq(rising, max(low, -_FARTHEST), min(high, _FARTHEST), xtol=1e-14, rtol=1e-14))
+        high = min(2 * high, _FARTHEST)
+    if rising(low) > 0 or rising(high) < 0:
+        raise SDCError("argument 'epsilon' or 'delta' is so small or so large that there is no such noise")
+    found = math.exp(scipy.optimize.brentq(rising, low, high, xtol=1e-14, rtol=1e-14))
     return float(found * (1 + side * _MARGIN))
 
 
@@ -82,12 +97,12 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
     def bound(at: float) -> float:
         more = math.exp(at)  # alpha - 1
-        tail = math.log(1 / delta) - at + (more + 1) * (at - math.log1p(more))
+        tail = -math.log(delta) - at + (more + 1) * (at - math.log1p(more))
         return (more + 1) * rho + tail / more
 
     best = scipy.optimize.minimize_scalar(bound, bounds=(-20.0, 60.0), method="bounded", options={"xatol": 1e-10})
     # The expansion above is convex only near its minimum; the order of the plain conversion is tried, too.
-    plain = 0.5 * math.log(math.log(1 / delta) / rho) if delta < 1 else 0.0
+    plain = 0.5 * math.log(-math.log(delta) / rho) if delta < 1 else 0.0
     return max(0.0, min(float(best.fun), bound(max(-20.0, min(60.0, plain)))))
 
 

@@ -58,7 +58,7 @@ class Releases:
         # tanh(x/2) = (e^x - 1) / (e^x + 1), the loss that is expected.
         expected = float((np.tanh(self.epsilon / 2) * self.epsilon).sum())
         root = math.sqrt(squares)
-        spreads = (math.log(math.e + root / beside), math.log(1 / beside))
+        spreads = (math.log(math.e + root / beside), -math.log(beside))
         least = min(float(self.epsilon.sum()), *(expected + math.sqrt(2 * squares * one) for one in spreads))
         with np.errstate(divide="ignore"):  # a delta of 1
             return least, float(-np.expm1(np.log1p(-self.delta).sum() + math.log1p(-beside)))

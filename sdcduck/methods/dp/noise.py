@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
@@ -45,6 +46,8 @@ _FINEST_RANGE = 2.0**30
 """Steps of the grid in the range of a value, at least."""
 _MOST_STEPS = 2.0**57
 """Of the standard deviation: 64 of them are still whole numbers of 64 bits."""
+_MOST_OF_RECORD = 2.0**62
+"""Of what a record adds: more would fail, and the failure would tell of the record."""
 _HALVINGS = 24
 _BATCH = 1 << 15  # numbers that OpenDP gets in one call: about half a second
 
@@ -82,21 +85,24 @@ def draw(noise: Any, values: Sequence[Any], check: Callable[[], object] = lambda
     return noisy
 
 
-def step_of(width: float, deviation: float) -> float:
+def step_of(width: float, deviation: float, reach: float | None = None) -> float:
     """The step of the grid for a number that changes by at most ``width``, and its noise: a power of two.
+
+    What a record adds is as many steps as 64 bits hold: it is at most ``reach`` in size, if not ``width``.
 
     >>> step_of(100.0, 40.0) == 2.0**-29
     True
     """
     step = 2.0 ** math.floor(math.log2(min(width / _FINEST_RANGE, deviation / LEAST_STEPS)))
-    if step < 1e-290 or not deviation / step <= _MOST_STEPS:
+    if step < 1e-290 or not deviation / step <= _MOST_STEPS or not (reach or width) / step <= _MOST_OF_RECORD:
         raise SDCError("argument 'epsilon' is so small or so large that there is no such noise")
     return step
 
 
 def with_noise(steps: Sequence[int], deviations: Sequence[float]) -> list[int]:
-    """Whole numbers of steps, each with normal noise of its own standard deviation, in steps."""
-    return [value + grid_noise(deviation)[0] for value, deviation in zip(steps, deviations, strict=True)]
+    """Whole numbers of steps, each with noise of its own standard deviation, in steps."""
+    drawn = {deviation: iter(grid_noise(deviation, count)) for deviation, count in Counter(deviations).items()}
+    return [value + next(drawn[deviation]) for value, deviation in zip(steps, deviations, strict=True)]
 
 
 def grid_noise(deviation: float, count: int = 1) -> list[int]:

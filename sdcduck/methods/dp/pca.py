@@ -20,6 +20,8 @@ from sdcduck.methods.dp.noise import Floats, Sampler
 MECHANISMS = ("laplace_scalar", "laplace_vector", "laplace_advanced", "analyze_gauss")
 APPROXIMATE = ("laplace_advanced", "analyze_gauss")
 """Those of them that need a delta."""
+_MOST_EACH = 709.0
+"""Of epsilon, of which the exponential is a number still."""
 _LEAST_TOLD = 0.9
 """Of the variance, by as many components as `utility` compares if not told how many."""
 
@@ -34,12 +36,13 @@ def advanced_epsilon(epsilon: float, queries: int, delta: float) -> float:
     """
 
     def lacking(each: float) -> float:
-        return math.sqrt(2 * queries * math.log(1 / delta)) * each + queries * each * math.expm1(each) - epsilon
+        return math.sqrt(2 * queries * -math.log(delta)) * each + queries * each * math.expm1(each) - epsilon
 
-    end = 1e-6
-    while lacking(end) < 0:
-        end *= 2
-    return float(scipy.optimize.brentq(lacking, 0.0, end, xtol=1e-300, rtol=1e-14))
+    # The first term alone is too much beyond the first end, the second beyond the other.
+    end = min(epsilon / math.sqrt(-2 * queries * math.log(delta)), _MOST_EACH)
+    if lacking(end) <= 0:  # but for rounding
+        return end
+    return float(scipy.optimize.brentq(lacking, 0.0, end, xtol=end * 1e-15, rtol=1e-14))
 
 
 def crossing_epsilon(queries: int, delta: float) -> float:
@@ -48,7 +51,7 @@ def crossing_epsilon(queries: int, delta: float) -> float:
     >>> round(crossing_epsilon(105, 1e-3), 3), crossing_epsilon(3, 1e-3)
     (51.768, 0.0)
     """
-    inside = 2 * math.log(1 / delta)
+    inside = -2 * math.log(delta)
     return queries * math.log(2 - math.sqrt(inside / queries)) if queries > inside else 0.0
 
 

@@ -1,0 +1,37 @@
+-- Linear regression with differential privacy. It needs Python.
+
+--| sdc_dp_regression(source, outcome := NULL, columns := [], bounds := NULL, epsilon := NULL, delta := NULL, confidence := 0.95, nulls := 'refuse') -> TABLE
+--| Linear regression by differentially private sums: coefficients, and standard errors that know the noise.
+--|
+--| The sums of all columns, of their squares and of their products get noise once, and what is solved is made of them: it
+--| costs no more to leave a column out afterwards than to have it. Numbers outside the bounds are moved to the nearer one, which
+--| also changes a coefficient. Noise and charge are as in `sdc_dp_mean`: Laplace, and with a `delta` normal noise, if that is less;
+--| neighbours have the same number of records.
+--|
+--| `standard_error` and the interval hold noise and sampling, `noise_sd` the noise alone. They hold where the noise is small
+--| beside what the columns vary, each for itself and apart from the others. Where it is not, `shrunk` is true: coefficients
+--| are drawn towards 0 and have no standard error. More records, fewer columns or narrower bounds help.
+--|
+--| @args_of sdc_dp_mean
+--| @arg outcome VARCHAR: the column of numbers that is explained
+--| @arg columns VARCHAR[]: the columns of numbers that explain it
+--| @arg bounds STRUCT of lists: public bounds of each column and of the outcome, e.g. {'income': [0, 100000]}; they are never taken from the data
+--| @arg confidence DOUBLE: of the intervals
+--| @column term VARCHAR: '(constant)', or the column
+--| @column estimate DOUBLE: its coefficient
+--| @column noise_sd DOUBLE: the standard deviation that the noise gives it; NULL where `shrunk`
+--| @column standard_error DOUBLE: of noise and sampling; NULL where `shrunk`
+--| @column low DOUBLE: lower end of the interval
+--| @column high DOUBLE: its upper end
+--| @column shrunk BOOLEAN: whether the noise was too large for the columns
+--| @column noise VARCHAR: 'laplace' or 'normal'
+--| @example
+--| SELECT term, round(estimate, 3) AS estimate, round(noise_sd, 6) AS noise_sd, shrunk
+--| FROM sdc_dp_regression('(SELECT i % 10 AS x, 3 + 2 * (i % 10) AS y FROM range(5000) r(i))', 'y', ['x'],
+--|     bounds := {'x': [0, 10], 'y': [0, 30]}, epsilon := 1e6);
+--| @output
+--| term       | estimate | noise_sd | shrunk
+--| -----------+----------+----------+-------
+--| (constant) |      3.0 |      0.0 |  false
+--| x          |      2.0 |      0.0 |  false
+--| @source Dwork & Smith (2010); Vu & Slavkovic (2009); the standard errors: this project
