@@ -119,6 +119,7 @@ class Noised:
         step: what a step is worth.
         statistic: what it is, as `sdc_noise` calls it.
         of: the measure, as the custodian calls it.
+        adds: whether that of two groups is the sum of those of each.
     """
 
     low: int
@@ -126,6 +127,25 @@ class Noised:
     step: float
     statistic: str
     of: str = ""
+    adds: bool = True
+
+
+class Grouping(NamedTuple):
+    """One grouping of records that noise is drawn for.
+
+    Attributes:
+        grouped: the SELECT of its keys and of the totals, over records.
+        cells: the SELECT of all groups that there may be, over no record; None: all records are one group.
+        keys: the columns of the groups.
+        around: what is written before and after its numbers, to make those of the grouping sets that follow from it.
+        adds_up: whether some of these are sums of its groups.
+    """
+
+    grouped: exp.Select
+    cells: exp.Select | None
+    keys: tuple[str, ...]
+    around: tuple[str, str] = ("", "")
+    adds_up: bool = False
 
 
 class Drawn(NamedTuple):
@@ -133,14 +153,12 @@ class Drawn(NamedTuple):
 
     Attributes:
         policy: the name of the table.
-        cells: the SELECT of all groups that there may be, over no record; None: all records are one group.
-        keys: the columns of the groups.
+        groupings: of the records; what stands for the block are the numbers of all of them.
         totals: the columns of the totals.
     """
 
     policy: str
-    cells: exp.Select | None
-    keys: tuple[str, ...]
+    groupings: tuple[Grouping, ...]
     totals: dict[str, Noised]
 
 

@@ -194,6 +194,8 @@ def laws_of(rewritten: Rewritten) -> Callable[[Statistic], Sequence[Law]]:
     ]
     kind = "Gaussian" if policy.privacy.gaussian else "Laplace"
     shown = f"{kind} noise, epsilon {policy.privacy.per_question:g} for the whole question"
+    if any(release.adds_up for release in rewritten.releases):
+        shown += "; a subtotal of k groups is their sum and has the root of k times as much"
 
     def of(statistic: Statistic) -> Sequence[Law]:
         wanted = "count" if statistic.kind in ("count", "units") else statistic.kind

@@ -80,6 +80,10 @@ AUDITED = {
     "count of groups": ("SELECT region, count(*) FROM people GROUP BY region", OTHER),
     "sum": ("SELECT sum(income) FROM people", OTHER),
     "sum of groups": ("SELECT region, sum(income) FROM people GROUP BY region", SAME_REGION),
+    "groups of a public table": ("SELECT area, count(*) FROM people JOIN regions USING (region) GROUP BY area", OTHER),
+    "a subquery": ("SELECT count(*) FROM (SELECT age AS a FROM people WHERE region <> 's') WHERE a = 500", OTHER),
+    "grouping sets": ("SELECT region, ill, count(*) FROM people GROUP BY GROUPING SETS ((region), (ill), ())", OTHER),
+    "number of values": ("SELECT count(DISTINCT age) FROM people", OTHER | {"age": 3}),
     "several at once": ("SELECT count(*) FILTER (WHERE age = 500), sum(income) FROM people", OTHER),
 }
 """Questions, and the neighbour that they tell apart best."""
@@ -136,6 +140,16 @@ QUESTIONS = [
     "SELECT count(income), count(*) FROM people",
     "SELECT stddev(income) FROM people",
     "SELECT count(*) FROM (FROM people)",
+    "WITH a AS (SELECT region, age // 30 AS region2, age FROM people WHERE age >= 500) SELECT region, count(*) FROM a GROUP BY 1",
+    "SELECT area, count(*) FROM people JOIN regions USING (region) WHERE age >= 500 GROUP BY area",
+    "SELECT area, warm, avg(income) FROM people LEFT JOIN regions USING (region) WHERE age >= 500 GROUP BY ALL",
+    "SELECT count(*) FROM people JOIN (VALUES (500, 1), (501, 0)) AS v(x, y) ON age = x WHERE 1 // y > 0",
+    "SELECT count(*) FROM people JOIN (SELECT region, CAST(area AS INTEGER) AS y FROM regions) AS r USING (region) WHERE y > 0",
+    "SELECT count(*) FROM people WHERE age IN (SELECT 500 + CAST(warm AS INTEGER) // 0 FROM regions)",
+    "SELECT region, ill, count(*), avg(income) FROM people WHERE age >= 500 GROUP BY CUBE(region, ill)",
+    "SELECT region, ill, sum(income) FROM people WHERE age >= 500 GROUP BY GROUPING SETS ((region), (ill), ()) ORDER BY 1, 2",
+    "SELECT ill, count(DISTINCT region), count(DISTINCT 1 / (age - 500)) FROM people GROUP BY ROLLUP(ill)",
+    "SELECT count(*) FROM people JOIN (VALUES (500), (500)) AS v(x) ON age = x",
     "SELECT 1 / count(*) FROM people WHERE age = 500",
 ]
 ASKED_WITH: list[tuple[str, list[object]]] = [
@@ -163,7 +177,7 @@ def shape(guard: Guard, query: str, parameters: list[object] | None = None) -> o
         answer = guard.sql(query, parameters)
     except Refused as refused:
         return str(refused)
-    keys = [name for name in answer.column_names if name in ("region", "ill", "(age // 30)")]
+    keys = [name for name in answer.column_names if name in ("region", "ill", "area", "warm", "(age // 30)")]
     return answer.schema, answer.num_rows, answer.select(keys).to_pylist(), guard.sql("SHOW sdc_budget").to_pylist()
 
 

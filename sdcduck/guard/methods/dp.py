@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Noised, Steps, Total, both, chosen
+from sdcduck.guard.methods.carried import FIRST
 from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
@@ -47,16 +48,14 @@ class DifferentialPrivacy:
 
     @classmethod
     def of(cls, policy: Policy, *, carried: bool, several: bool) -> DifferentialPrivacy:
-        """For a table with a row for each unit.
+        """For a table with a row for each unit, or for a subquery that carries the unit along.
 
         Raises:
-            Refused: it is for a subquery, or units have several rows.
+            Refused: units have several rows.
         """
-        if carried:
-            raise Refused("SDC081", "a subquery of records: write its conditions into WHERE")
         if several or not policy.one_row_per_unit:
             raise Refused("SDC081", "several rows of a unit")
-        return cls(policy)
+        return cls(replace(policy, unit=FIRST) if carried else policy)
 
     def source(self) -> str:
         """The records, in which values that are not of their domain are missing.
@@ -85,6 +84,10 @@ class DifferentialPrivacy:
     def count(self, records: str, condition: str) -> str:
         """The number of records."""
         return self._total(f"count({chosen(condition, '1')})", Noised(0, 1, 1.0, "count"))
+
+    def values(self, value: str, condition: str) -> str:
+        """The number of different values: who comes or goes makes it one more or less."""
+        return self._total(f"count(DISTINCT {chosen(condition, value)})", Noised(0, 1, 1.0, "count", adds=False))
 
     def rows(self, records: str, number: str) -> str:
         """Not answered: each record is one."""

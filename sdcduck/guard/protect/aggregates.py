@@ -16,6 +16,7 @@ from sdcduck.guard.expressions import (
     is_zero,
     text,
 )
+from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
@@ -68,6 +69,18 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
         return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"
     raise Refused("SDC050", _instead(scope, node))
+
+
+def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> str:
+    """The number of different values of dimensions among records, where that is a number with noise of its own.
+
+    Raises:
+        Refused: it is another aggregate of dimensions, or of another method.
+    """
+    if not isinstance(scope.method, DifferentialPrivacy) or not isinstance(node, exp.Count):
+        raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
+    value = scope.over_dimensions(node.this.expressions[0]).sql("duckdb")
+    return scope.method.values(value, "true" if condition is None else scope.condition_sql(condition))
 
 
 def _instead(scope: Scope, node: exp.Expr) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
 from sdcduck.guard.expressions import (
     conjuncts,
@@ -124,6 +124,8 @@ def check_joins(scope: Scope) -> None:
             raise Refused("SDC033", folded(" ".join(filter(None, kind))))
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
+        if scope.policy.privacy.holds and (relation.label is not Label.PUBLIC or relation.source is None):
+            raise Refused("SDC081", "a join with records or answers: ask for counts, and join these")
         if relation.one_row and kind == _INNER[2] and join.args.get("on") is None:
             join.set("this", _apart(scope, join.this))
             continue
@@ -185,7 +187,13 @@ def _compared_as_known(scope: Scope, mine: exp.Column, other: exp.Column) -> tup
 def _apart(scope: Scope, relation: exp.Expr) -> exp.Table:
     """The table that stands in place of a public relation that is none, under the same name."""
     alias = relation.args.get("alias") or exp.TableAlias(this=exp.to_identifier(relation.alias_or_name, quoted=True))
-    query = joined(relation)
+    source = scope.sources[relation.alias_or_name].source
+    if scope.policy.privacy.holds and isinstance(relation, exp.Table) and source is not None:
+        # What stands in a WITH farther out is not there where noise is drawn.
+        query = parse_one(f"SELECT * FROM {source}", read="duckdb")
+        scope.progress.made(query)
+    else:
+        query = joined(relation)
     scope.progress.made_around(query)
     table = set_apart(scope.select, query, scope.progress.number())
     table.set("alias", exp.TableAlias(this=alias.this.copy()))
