@@ -120,6 +120,9 @@ class Noised:
         statistic: what it is, as `sdc_noise` calls it.
         of: the measure, as the custodian calls it.
         adds: whether that of two groups is the sum of those of each.
+        positions: where it is none, but one of so many numbers that lie a step apart is chosen, how many; then ``low``
+            and ``high`` are what one record adds to how well a number fits.
+        first: the first of these numbers.
     """
 
     low: int
@@ -128,6 +131,8 @@ class Noised:
     statistic: str
     of: str = ""
     adds: bool = True
+    positions: int = 0
+    first: float = 0.0
 
 
 class Grouping(NamedTuple):

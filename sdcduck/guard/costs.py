@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 from sdcduck.catalog import Policy, Privacy
 from sdcduck.guard.calls import Noised
@@ -21,6 +22,14 @@ from sdcduck.guard.worth import NUMBER, Law, Statistic
 
 _ROUNDING = 1e-9
 """Of a budget: a hundred hundredths are a little more than one."""
+
+
+_MADE_OF = {
+    "mean": "a noisy sum over a noisy count, kept between the bounds of the measure",
+    "variance": "made of noisy sums of distances and squares and a noisy count, kept between what the bounds allow",
+    "deviation": "the root of a variance of noisy sums and a noisy count",
+    "quantile": "a thousandth of the bounds, chosen by chance, the likelier the nearer it is",
+}
 
 
 @dataclass(frozen=True)
@@ -95,18 +104,32 @@ def cost_of(releases: Sequence[Release], privacy: Privacy) -> Cost:
     each = own / sum(len(release.columns) for release in releases)
     scales, deviations, certified = [], [], 0.0
     for release in releases:
-        of = [sensitivity(noised, privacy, grouped=bool(release.cells)) for _, noised in release.columns]
-        scales.append(tuple(noise.scale_of(one, each, gaussian=gaussian) for one in of))
-        certified += sum(noise.cost_of(one, at, gaussian=gaussian) for one, at in zip(of, scales[-1], strict=True))
-        deviations.append(
-            tuple(
-                noised.step * noise.deviation(scale, gaussian=gaussian)
-                for (_, noised), scale in zip(release.columns, scales[-1], strict=True)
-            )
-        )
+        found = [_noise_of(noised, privacy, each, grouped=bool(release.cells)) for _, noised in release.columns]
+        scales.append(tuple(one.scale for one in found))
+        deviations.append(tuple(one.deviation for one in found))
+        certified += sum(one.cost for one in found)
     if not certified <= own * (1 + _ROUNDING):
         raise Refused("SDC082", "the noise does not have the privacy that it was charged for")
     return Cost(own, _most(privacy), tuple(scales), tuple(deviations))
+
+
+class _Noise(NamedTuple):
+    """The scale of the noise of a total, what OpenDP certifies that it costs, and its standard deviation."""
+
+    scale: float
+    cost: float
+    deviation: float
+
+
+def _noise_of(noised: Noised, privacy: Privacy, cost: float, *, grouped: bool) -> _Noise:
+    noise, gaussian = grid_noise(), privacy.gaussian
+    apart = sensitivity(noised, privacy, grouped=grouped)
+    if noised.positions:  # the digits that it is rounded to are those of the grid
+        scale = noise.choice_scale_of(apart, cost, gaussian=gaussian)
+        return _Noise(scale, noise.choice_cost_of(apart, scale, gaussian=gaussian), noised.step)
+    scale = noise.scale_of(apart, cost, gaussian=gaussian)
+    deviation = noised.step * noise.deviation(scale, gaussian=gaussian)
+    return _Noise(scale, noise.cost_of(apart, scale, gaussian=gaussian), deviation)
 
 
 def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
@@ -200,13 +223,13 @@ def laws_of(rewritten: Rewritten) -> Callable[[Statistic], Sequence[Law]]:
     def of(statistic: Statistic) -> Sequence[Law]:
         wanted = "count" if statistic.kind in ("count", "units") else statistic.kind
         found = [sd for noised, sd in each if noised.statistic == wanted and noised.of in ("", statistic.of)]
+        found = [] if wanted == "quantile" else found
         if found:
             return [
                 Law(statistic.kind, None, None, max(found) / (statistic.most or 1), None, NUMBER, None, None, shown)
             ]
-        if statistic.kind != "mean":
+        if statistic.kind not in _MADE_OF:
             return []
-        ratio = "a noisy sum over a noisy count, kept between the bounds of the measure"
-        return [Law("mean", None, None, None, None, "", None, None, f"{ratio}; {shown}")]
+        return [Law(statistic.kind, None, None, None, None, "", None, None, f"{_MADE_OF[statistic.kind]}; {shown}")]
 
     return of

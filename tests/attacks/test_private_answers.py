@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,8 +18,13 @@ from private_people import RECORDS, made
 from scipy.stats import beta
 
 import sdcduck
+from sdcduck.catalog import Privacy
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.calls import Noised
+from sdcduck.guard.costs import cost_of
 from sdcduck.guard.releases import Given, Releases
+from sdcduck.guard.rewritten import Release
+from sdcduck.methods.dp import grid_noise
 
 pytest.importorskip("opendp")
 
@@ -42,7 +48,7 @@ def drawn(guard: Guard, query: str, runs: int) -> list[np.ndarray]:
     policy, cost, _ = releases._cost(rewritten)
     exact = releases._columns
 
-    def again(sql: str, given: Given) -> list[list[int]]:
+    def again(sql: str, given: Given) -> list[list[Any]]:
         return [column * _AT_ONCE for column in exact(sql, given)]
 
     releases._columns = again  # type: ignore[method-assign]
@@ -84,6 +90,7 @@ AUDITED = {
     "a subquery": ("SELECT count(*) FROM (SELECT age AS a FROM people WHERE region <> 's') WHERE a = 500", OTHER),
     "grouping sets": ("SELECT region, ill, count(*) FROM people GROUP BY GROUPING SETS ((region), (ill), ())", OTHER),
     "number of values": ("SELECT count(DISTINCT age) FROM people", OTHER | {"age": 3}),
+    "variance": ("SELECT var_samp(income) FROM people", SAME_REGION | {"income": 0.0}),
     "several at once": ("SELECT count(*) FILTER (WHERE age = 500), sum(income) FROM people", OTHER),
 }
 """Questions, and the neighbour that they tell apart best."""
@@ -129,6 +136,25 @@ def test_the_audit_sees_noise_that_is_too_small(tmp_path: Path) -> None:
     assert least_epsilon(columns[0] * 0 + 1, columns[1] * 0, 0.0) > 2
 
 
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_choices_tell_neighbours_apart_no_better_than_was_charged(noise: str, grouped: bool) -> None:
+    """Of the fewest numbers there are, where most is to be seen: one goes to the other side, or to another group."""
+    privacy = Privacy(100, 0 if noise == "Laplace" else 1e-5, 3, "replace")
+    noised = Noised(-1, 1, 1.0, "quantile", positions=2)
+    (cost,) = (cost_of([Release("t", "", "x" if grouped else "", "", (), (("q", noised),))], privacy),)
+    ((scale,),) = cost.scales
+    of = [{0: 1}] * RUNS, [{1: 1}] * RUNS
+    if grouped:
+        of = of[0] + [{}] * RUNS, [{}] * RUNS + of[1]
+    one, other = (
+        np.array(grid_noise.chosen(each, 2, 1, 1, scale, gaussian=privacy.gaussian)).reshape(-1, RUNS).sum(axis=0)
+        for each in of
+    )
+    found = least_epsilon(one, other, delta=privacy.delta)
+    assert (0 if grouped else 0.2) < found <= 3
+
+
 QUESTIONS = [
     "SELECT region, count(*) FROM people GROUP BY region",
     "SELECT region, age // 30, count(*) AS n, sum(income), avg(income) FROM people WHERE ill OR age > 3 GROUP BY ALL",
@@ -149,6 +175,8 @@ QUESTIONS = [
     "SELECT region, ill, count(*), avg(income) FROM people WHERE age >= 500 GROUP BY CUBE(region, ill)",
     "SELECT region, ill, sum(income) FROM people WHERE age >= 500 GROUP BY GROUPING SETS ((region), (ill), ()) ORDER BY 1, 2",
     "SELECT ill, count(DISTINCT region), count(DISTINCT 1 / (age - 500)) FROM people GROUP BY ROLLUP(ill)",
+    "SELECT var_samp(income), stddev_pop(income), stddev(income) FILTER (WHERE age >= 500) FROM people",
+    "SELECT region, median(income), quantile_cont(income, 0.9) FROM people WHERE age >= 500 GROUP BY ROLLUP(region)",
     "SELECT count(*) FROM people JOIN (VALUES (500), (500)) AS v(x) ON age = x",
     "SELECT 1 / count(*) FROM people WHERE age = 500",
 ]

@@ -140,6 +140,47 @@ def test_grouping_sets_and_numbers_of_values(
     near(guard, plain, question, keys)
 
 
+SPREAD = [
+    ("SELECT stddev(income), stddev_pop(income), avg(income) FROM people", 0),
+    ("SELECT region, stddev(income) FROM people WHERE region <> 'n' GROUP BY region", 1),
+    ("SELECT region, grouping(region), stddev(income), count(*) FROM people WHERE region < 'o' GROUP BY ROLLUP(region)", 2),
+    ("SELECT median(income), quantile_cont(income, 0.25), quantile_cont(income, 0.95) FROM people", 0),
+    ("SELECT region, median(income) FROM people WHERE region < 'o' GROUP BY region", 1),
+    ("SELECT ill, grouping(ill), median(income) FILTER (WHERE age > 40) FROM people WHERE ill IS NOT NULL "
+     "GROUP BY ROLLUP(ill)", 2),
+]  # fmt: skip
+"""Questions for how values of a measure are spread."""
+
+
+@pytest.mark.parametrize(("question", "keys"), SPREAD)
+def test_variances_and_quantiles(guard: Guard, plain: duckdb.DuckDBPyConnection, question: str, keys: int) -> None:
+    near(guard, plain, question, keys, most=250)
+
+
+def test_variances_and_quantiles_stay_within_what_bounds_allow(guard: Guard) -> None:
+    """Also of nobody and of few: a variance is none of less than two, a quantile one of a thousand parts of the bounds."""
+    asked = "SELECT age, var_samp(income) AS v, median(income) AS m, count(income) AS n FROM people GROUP BY age"
+    for row in guard.sql(asked).to_pylist():
+        assert (row["v"] is None) == (row["n"] <= 1)
+        assert row["v"] is None or 0 <= row["v"] <= 3000**2 * row["n"] / (row["n"] - 1)
+        assert 0 <= row["m"] <= 6000
+        assert row["m"] % 6 == 0
+
+
+def test_two_quantiles_of_the_same_records_are_two_numbers(guard: Guard, register: Path) -> None:
+    """The same SQL over records, but another choice: neither has the answer that was drawn for the other."""
+    before = charges(register)
+    low, high = (
+        guard.sql(f"SELECT quantile_cont(income, {share}) AS q FROM people").to_pylist()[0]["q"]
+        for share in (0.25, 0.75)
+    )
+    assert low < 2000 < 3000 < high
+    assert charges(register) == before + 2
+    both = "SELECT quantile_cont(income, 0.25) AS a, quantile_cont(income, 0.75) AS b FROM people"
+    (row,) = guard.sql(both).to_pylist()
+    assert row["a"] < 2000 < 3000 < row["b"]
+
+
 def test_subtotals_are_the_sums_of_their_groups(guard: Guard, register: Path) -> None:
     """To the last digit, and for no more than the finest set costs: it is made of what was drawn for that."""
     asked = "SELECT region, ill, grouping(region, ill) AS g, count(*) AS n, sum(income) AS s FROM people GROUP BY {}"
@@ -193,6 +234,11 @@ REFUSED = {
         "SDC081",
     "SELECT warm, count(*) FROM people JOIN (VALUES (5000, true)) AS v(x, warm) ON income = x GROUP BY warm": "SDC041",
     "SELECT max(region), min(age) FROM people": "SDC081",
+    "SELECT max(income) FROM people": "SDC050",
+    "SELECT median(age) FROM people": "SDC081",
+    "SELECT var_samp(age) FROM people": "SDC052",
+    "SELECT quantile_cont(income, 0.0001) FROM people": "SDC081",
+    "SELECT histogram(age) FROM people": "SDC",
     "SELECT sum(DISTINCT age) FROM people": "SDC081",
     "SELECT count(DISTINCT income) FROM people": "SDC041",
     "SELECT region, count(*) FROM people GROUP BY ROLLUP(region, income)": "SDC041",

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from sdcduck.catalog import Policy
@@ -19,6 +20,8 @@ from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
 
+_POSITIONS = 1000  # a quantile is one of so many parts of its bounds
+_SHARES = 1000  # and of one part in so many of the records
 _STEPS = 30  # a bound is so many bits of steps: the grid is far finer than the noise
 _FINITE = "1.7976931348623157e308"
 _NAME = re.compile(r'"(_f\d+_\d+)"$')
@@ -26,7 +29,7 @@ _NAME = re.compile(r'"(_f\d+_\d+)"$')
 
 @dataclass(frozen=True)
 class DifferentialPrivacy:
-    """Counts, and sums and means of measures that have bounds."""
+    """Counts, and sums, means, variances and quantiles of measures that have bounds."""
 
     name: ClassVar[str] = "dp"
     shows: ClassVar[str] = "perturbed"
@@ -36,7 +39,7 @@ class DifferentialPrivacy:
     uses_ptables: ClassVar[bool] = False
     clips: ClassVar[bool] = True
     sums: ClassVar[bool] = True
-    quantiles: ClassVar[bool] = False
+    quantiles: ClassVar[bool] = True
     groups_tell: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = Checks
 
@@ -105,31 +108,62 @@ class DifferentialPrivacy:
         Raises:
             Refused: the measure has no bounds. They are declared: of the data they would tell of the largest.
         """
-        declared = {folded(name): ends for name, ends in self.policy.bounds}
-        if least:
-            low, high = -float(least), float(least)
-        elif folded(called) in declared:
-            low, high = declared[folded(called)]
-        else:
-            raise Refused("SDC081", f"a sum of '{called}', for which the custodian declared no bounds")
-        step = 2.0 ** (math.ceil(math.log2(max(abs(low), abs(high)))) - _STEPS)
+        low, high = (-float(least), float(least)) if least else self._ends(called)
         value = f"CAST({measure} AS DOUBLE)"
+        return Total(self._sum(value, low, high, condition, "sum", called), ends=(low, high))
+
+    def _ends(self, called: str) -> tuple[float, float]:
+        declared = {folded(name): (ends[0], ends[1]) for name, ends in self.policy.bounds}
+        if folded(called) not in declared:
+            raise Refused("SDC081", f"a number of '{called}', for which the custodian declared no bounds")
+        return declared[folded(called)]
+
+    def _sum(self, value: str, low: float, high: float, condition: str, statistic: str, of: str) -> str:
+        """The sum of values in whole steps of a grid: of those that are finite numbers, each between these ends."""
+        step = 2.0 ** (math.ceil(math.log2(max(abs(low), abs(high)))) - _STEPS)
         within = (
             f"CASE WHEN {value} BETWEEN {low!r} AND {high!r} THEN {value} "
             f"WHEN {value} > {high!r} AND {value} <= {_FINITE} THEN {high!r} "
             f"WHEN {value} < {low!r} AND {value} >= -{_FINITE} THEN {low!r} END"
         )
         steps = f"CAST(round(({within}) * {1 / step!r}) AS BIGINT)"
-        noised = Noised(min(0, math.floor(low / step)), max(0, math.ceil(high / step)), step, "sum", called)
-        return Total(self._total(f"sum({chosen(condition, steps)})", noised), ends=(low, high))
+        noised = Noised(min(0, math.floor(low / step)), max(0, math.ceil(high / step)), step, statistic, of)
+        return self._total(f"sum({chosen(condition, steps)})", noised)
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
-        """Not answered yet."""
-        raise Refused("SDC081", "a variance: avg(x * x) and avg(x) are answered")
+        """Of the sums of distances from the middle of the bounds and of their squares; no more than bounds allow."""
+        low, high = self._ends(called)
+        middle, most = (low + high) / 2, (high - low) / 2
+        # Beyond the bounds a square could overflow, and what is not finite is no value.
+        value = f"CAST({measure} AS DOUBLE)"
+        distance = f"({_within(value, low, high)} - {middle!r})"
+        known = self.known(records, measure, condition)
+        total = self._sum(distance, -most, most, condition, "moment", called)
+        squares = self._sum(f"({distance} * {distance})", 0.0, most * most, condition, "moment", called)
+        variance = f"({squares} - {total} * {total} / {known}) / ({known} - 1)"
+        largest = f"{most * most!r} * {known} / ({known} - 1)"
+        return f"(CASE WHEN {known} > 1 THEN greatest(least({variance}, {largest}), 0) END)"
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
-        """Not answered yet."""
-        raise Refused("SDC081", "a median or another quantile")
+        """Not answered without the name of the measure."""
+        raise Refused("SDC081", "a quantile of a dimension: count its groups")
+
+    def quantile_of(self, measure: str, called: str, share: str, condition: str) -> str:
+        """One of the numbers of a grid between the bounds, the likelier the nearer that share of the records is below.
+
+        How well a number fits is the difference of records below and above, each weighted with the other's share: one
+        record adds no more to it than the larger weight, and the sum of both where it goes to the other side.
+        """
+        low, high = self._ends(called)
+        part = Fraction(share).limit_denominator(_SHARES)
+        if not 0 < part < 1:
+            raise Refused("SDC081", f"a quantile of less than one part in {_SHARES}")
+        step, value = (high - low) / _POSITIONS, f"CAST({measure} AS DOUBLE)"
+        position = f"CAST(round(({_within(value, low, high)} - {low!r}) * {1 / step!r}) AS INTEGER)"
+        below, above = part.numerator, part.denominator - part.numerator
+        noised = Noised(-below, above, step, "quantile", called, adds=False, positions=_POSITIONS + 1, first=low)
+        # Two shares of the same records are two columns: the condition, which always holds, tells their texts apart.
+        return self._total(f"histogram({chosen(condition, position)}) FILTER (WHERE {float(part)!r} < 1)", noised)
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value that is added up."""
@@ -143,6 +177,11 @@ class DifferentialPrivacy:
     def kept(self, records: str) -> str:
         """Every group of the domain."""
         return "true"
+
+
+def _within(value: str, low: float, high: float) -> str:
+    """A finite number, made one between these ends; of anything else, NULL."""
+    return f"CASE WHEN {value} BETWEEN -{_FINITE} AND {_FINITE} THEN greatest(least({value}, {high!r}), {low!r}) END"
 
 
 def value_of(kind: str, text: str) -> str:

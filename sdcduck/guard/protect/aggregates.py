@@ -246,6 +246,8 @@ def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers)
     scope.refuse_filled(value)
     if scope.kind_of(value) >= 0 or not 0 < float(share.this) < 1:
         raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
+    if isinstance(scope.method, DifferentialPrivacy) and scope.role(value) is Role.MEASURE:
+        return scope.method.quantile_of(text(value), scope.called(value), share.this, condition)
     return numbers.quantile(text(value), share.this, condition)
 
 
@@ -265,7 +267,7 @@ def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -
     if scope.method.brings_together and scope.added(value) is not None:
         # Where each unit has two rows it would be a second answer to what the variance of these rows says.
         raise Refused("SDC052", "a variance of sums that units have")
-    column = bounded(text(value), _LARGEST_SQUARED)
+    column = text(value) if scope.policy.privacy.holds else bounded(text(value), _LARGEST_SQUARED)
     variance = numbers.variance(column, condition, scope.called(value))
     if isinstance(node, (exp.VariancePop, exp.StddevPop)):
         known = numbers.known(column, condition)

@@ -128,7 +128,9 @@ def _added_up(name: str, noised: Noised) -> str:
 def _take_apart(select: exp.Select, grouped: exp.Select) -> None:
     """Move what was set apart from the records of a block to where these are: they are looked at on their own."""
     with_ = select.args.get("with_")
-    moved = [cte for cte in with_.expressions if cte.alias.startswith(APART)] if with_ is not None else []
+    if with_ is None:
+        return
+    moved = [cte for cte in with_.expressions if cte.alias.startswith(APART)]
     if not moved:
         return
     left = [cte for cte in with_.expressions if all(cte is not other for other in moved)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlglot import exp, parse_one
+from sqlglot import exp
 
 from sdcduck.guard.expressions import (
     conjuncts,
@@ -14,7 +14,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.protect.materialize import compared, joined, set_apart
 from sdcduck.guard.protect.scalar_subqueries import JOINED
-from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.protect.scope import Scope, source_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label
 from sdcduck.quoting import folded, identifier
@@ -190,7 +190,7 @@ def _apart(scope: Scope, relation: exp.Expr) -> exp.Table:
     source = scope.sources[relation.alias_or_name].source
     if scope.policy.privacy.holds and isinstance(relation, exp.Table) and source is not None:
         # What stands in a WITH farther out is not there where noise is drawn.
-        query = parse_one(f"SELECT * FROM {source}", read="duckdb")
+        query = joined(source_of(source).copy())
         scope.progress.made(query)
     else:
         query = joined(relation)

@@ -196,7 +196,8 @@ def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
 def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
     """A level over domains: these of its columns, and all conditions that are known."""
     conditions = level.conditions()
-    parts, joins = [*items, *conditions], []
+    parts: list[exp.Expr] = [*items, *conditions]
+    joins: list[exp.Join] = []
     for join in reversed(level.select.args.get("joins") or []):
         alias = join.this.alias_or_name
         wanted = any(column.table == alias for part in parts for column in columns_of(part))
