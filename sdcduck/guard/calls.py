@@ -123,6 +123,7 @@ class Noised:
         positions: where it is none, but one of so many numbers that lie a step apart is chosen, how many; then ``low``
             and ``high`` are what one record adds to how well a number fits.
         first: the first of these numbers.
+        once: whether a unit counts once in a group, however many rows it has there.
     """
 
     low: int
@@ -133,6 +134,7 @@ class Noised:
     adds: bool = True
     positions: int = 0
     first: float = 0.0
+    once: bool = False
 
 
 class Grouping(NamedTuple):

@@ -136,7 +136,7 @@ def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
     """How far the totals of all groups of neighbours are apart, in steps: L2 under Gaussian noise, else L1.
 
     Who is replaced may leave one group and come into another one, and changes two totals then; or be in one all the
-    time, where the total changes from one end to the other.
+    time, where the total changes from one end to the other. Each of its rows does so.
 
     >>> count = Noised(0, 1, 1.0, "count")
     >>> gaussian, pure = Privacy(1, 1e-6, 0.1, "replace"), Privacy(1, 0, 0.1, "replace")
@@ -144,7 +144,17 @@ def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
     [1, 1.414]
     >>> sensitivity(count, pure, grouped=True), sensitivity(Noised(-3, 2, 1.0, "sum"), pure, grouped=False)
     (2, 5)
+    >>> several = Privacy(1, 1e-6, 0.1, "replace", contributions=4)
+    >>> round(sensitivity(count, several, grouped=True), 3)
+    5.657
+    >>> [round(sensitivity(Noised(0, 1, 1.0, "count", once=True), several, grouped=at), 3) for at in (False, True)]
+    [1, 2.828]
     """
+    return _of_rows(noised, privacy, grouped=grouped) * _of_record(noised, privacy, grouped=grouped)
+
+
+def _of_record(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
+    """How far they are apart where each unit has one row."""
     most = max(-noised.low, noised.high)
     if privacy.neighbours == "add_remove":
         return most
@@ -152,6 +162,17 @@ def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
     if not grouped:
         return span
     return max(span, math.sqrt(2) * most) if privacy.gaussian else max(span, 2 * most)
+
+
+def _of_rows(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
+    """How many times as far they are apart where a unit has several: what rows add is added up.
+
+    A unit that counts once in a group counts in as many groups as it has rows.
+    """
+    rows = privacy.contributions
+    if not noised.once:
+        return rows
+    return 1 if not grouped else math.sqrt(rows) if privacy.gaussian else rows
 
 
 def _most(privacy: Privacy) -> float:

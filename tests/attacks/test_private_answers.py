@@ -97,18 +97,14 @@ AUDITED = {
 DOMAINS = "{'region': ['n', 's', 'e', 'w']}"
 
 
-@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
-@pytest.mark.parametrize("question", AUDITED)
-def test_neighbours_are_told_apart_no_better_than_was_charged(tmp_path: Path, question: str, noise: str) -> None:
-    """The statistic is the best one for these two: what speaks for one of them, over all totals and groups."""
-    declared = {
-        "epsilon": "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": DOMAINS,
-        "bounds": "{'income': [-6000, 6000]}",
-    }  # fmt: skip
-    query, other = AUDITED[question]
+def told_apart(tmp_path: Path, query: str, neighbours: tuple[str, str], **declared: str) -> float:
+    """How much is seen of which of two tables was asked.
+
+    The statistic is the best one for these two: what speaks for one of them, over all totals and groups.
+    """
     columns = []
-    for place, person in enumerate((ONE, other)):
-        with closing(sdcduck.open_guard(made(tmp_path / str(place), records(person), **declared))) as guard:
+    for place, people in enumerate(neighbours):
+        with closing(sdcduck.open_guard(made(tmp_path / str(place), people, **declared))) as guard:
             columns.append(drawn(guard, query, RUNS))
     means = [[column.mean(axis=0) for column in of] for of in columns]
     spreads = [column.std(axis=0) for column in columns[0]]
@@ -119,8 +115,32 @@ def test_neighbours_are_told_apart_no_better_than_was_charged(tmp_path: Path, qu
             for column, mine, its, spread in zip(of, *means, spreads, strict=True)
         ]
         statistics.append(np.sum(parts, axis=0))
-    found = least_epsilon(*statistics, delta=0.0 if noise == "Laplace" else 1e-5)
+    return least_epsilon(*statistics, delta=float(declared["delta"]))
+
+
+def declaration(noise: str, **other: str) -> dict[str, str]:
+    return {
+        "epsilon": "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": DOMAINS,
+        "bounds": "{'income': [-6000, 6000]}", **other,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+@pytest.mark.parametrize("question", AUDITED)
+def test_neighbours_are_told_apart_no_better_than_was_charged(tmp_path: Path, question: str, noise: str) -> None:
+    query, other = AUDITED[question]
+    found = told_apart(tmp_path, query, (records(ONE), records(other)), **declaration(noise))
     assert 0.2 < found <= 3  # what it sees is enough to see what is too much
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+def test_units_with_several_rows_are_told_apart_no_better(tmp_path: Path, noise: str) -> None:
+    """One with more rows than are looked at, all in one region, and another one with as many elsewhere."""
+    rows = [f"FROM ({records(person)}), range(CASE WHEN id = 7 THEN 5 ELSE 1 END)" for person in (ONE, OTHER)]
+    rows = [f"SELECT * EXCLUDE (range) {people}" for people in rows]
+    query = "SELECT region, count(*) FROM people GROUP BY region"
+    found = told_apart(tmp_path, query, (rows[0], rows[1]), **declaration(noise, contributions="3"))
+    assert 0.2 < found <= 3
 
 
 def test_the_audit_sees_noise_that_is_too_small(tmp_path: Path) -> None:

@@ -51,12 +51,12 @@ class DifferentialPrivacy:
 
     @classmethod
     def of(cls, policy: Policy, *, carried: bool, several: bool) -> DifferentialPrivacy:
-        """For a table with a row for each unit, or for a subquery that carries the unit along.
+        """For a table, or for a subquery that carries the unit along.
 
         Raises:
-            Refused: units have several rows.
+            Refused: units have several rows, and it is not declared how many are looked at.
         """
-        if several or not policy.one_row_per_unit:
+        if (several or not policy.one_row_per_unit) and policy.privacy.contributions == 1:
             raise Refused("SDC081", "several rows of a unit")
         return cls(replace(policy, unit=FIRST) if carried else policy)
 
@@ -71,7 +71,21 @@ class DifferentialPrivacy:
             for name, _, values in self.policy.privacy.domains
         )
         table = identifier(self.policy.name)
+        if self.policy.privacy.contributions > 1:
+            return f"(SELECT *{f' REPLACE ({domains})' if domains else ''} FROM {table} QUALIFY {self._is_looked_at()})"
         return f"(SELECT * REPLACE ({domains}) FROM {table})" if domains else table
+
+    def _is_looked_at(self) -> str:
+        """Whether a row is among those of its unit that are looked at, whatever is asked.
+
+        Which they are follows from a key and from what stands in the rows of this unit, and from nothing else: another
+        unit, or the order of storage, would change what this one adds. Rows that look alike are alike.
+        """
+        columns = [identifier(name) for name in (*self.policy.dimensions, *self.policy.measures)]
+        told = " || '|' || ".join(f"coalesce(CAST({column} AS VARCHAR), '')" for column in columns)
+        by = ", ".join([f"md5({literal(self.policy.privacy.declared)} || {told})", *columns])
+        unit = identifier(str(self.policy.unit))
+        return f"row_number() OVER (PARTITION BY {unit} ORDER BY {by}) <= {self.policy.privacy.contributions}"
 
     def hidden(self) -> tuple[str, ...]:
         """The unit."""
@@ -97,8 +111,12 @@ class DifferentialPrivacy:
         raise Refused("SDC081", "rows that were counted before")
 
     def units(self, records: str, condition: str, kind: int = 0) -> str:
-        """The records, each of which is a unit."""
-        return self.count(records, condition)
+        """The units; of a table with a row for each, the records."""
+        if self.policy.privacy.contributions == 1:
+            return self.count(records, condition)
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        noised = Noised(0, 1, 1.0, "count", adds=False, once=True)
+        return self._total(f"count(DISTINCT {chosen(condition, unit)})", noised)
 
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
