@@ -72,20 +72,26 @@ class DifferentialPrivacy:
         )
         table = identifier(self.policy.name)
         if self.policy.privacy.contributions > 1:
-            return f"(SELECT *{f' REPLACE ({domains})' if domains else ''} FROM {table} QUALIFY {self._is_looked_at()})"
+            return f"(SELECT *{f' REPLACE ({domains})' if domains else ''} FROM {self._looked_at(table)})"
         return f"(SELECT * REPLACE ({domains}) FROM {table})" if domains else table
 
-    def _is_looked_at(self) -> str:
-        """Whether a row is among those of its unit that are looked at, whatever is asked.
+    def _looked_at(self, table: str) -> str:
+        """The rows that are looked at, whatever is asked: of a unit all, or so many of more.
 
         Which they are follows from a key and from what stands in the rows of this unit, and from nothing else: another
-        unit, or the order of storage, would change what this one adds. Rows that look alike are alike.
+        unit, or the order of storage, would change what this one adds. Rows that look alike are alike. Two others that
+        have one hash stand in no order: that is as rare as 2 ** -64, and no matter of privacy. Only the rows of units
+        that have more are sorted, which takes long.
         """
+        unit, most = identifier(str(self.policy.unit)), self.policy.privacy.contributions
         columns = [identifier(name) for name in (*self.policy.dimensions, *self.policy.measures)]
-        told = " || '|' || ".join(f"coalesce(CAST({column} AS VARCHAR), '')" for column in columns)
-        by = ", ".join([f"md5({literal(self.policy.privacy.declared)} || {told})", *columns])
-        unit = identifier(str(self.policy.unit))
-        return f"row_number() OVER (PARTITION BY {unit} ORDER BY {by}) <= {self.policy.privacy.contributions}"
+        by = f"hash({', '.join([literal(self.policy.privacy.declared), *columns])})"
+        more = f"(SELECT {unit} FROM {table} GROUP BY {unit} HAVING count(*) > {most})"
+        chosen_rows = f"row_number() OVER (PARTITION BY {unit} ORDER BY {by}) <= {most}"
+        return (
+            f"(SELECT * FROM {table} WHERE NOT {unit} IN {more} "
+            f"UNION ALL SELECT * FROM {table} WHERE {unit} IN {more} QUALIFY {chosen_rows})"
+        )
 
     def hidden(self) -> tuple[str, ...]:
         """The unit."""

@@ -185,8 +185,10 @@ def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
     """
     for key in keys.values():
         column = level.unknown(key)
-        if column is not None:
+        if column is not None and column.table == level.alias:
             raise Refused("SDC081", _NO_DOMAIN.format(column.name))
+        if column is not None:
+            raise Refused("SDC081", f"groups of '{column.name}', which is joined by a column without a domain")
     items = [exp.alias_(node.copy(), name, quoted=True) for name, node in keys.items()]
     made = _over_domains(level, items)
     made.set("group", exp.Group(expressions=[node.copy() for node in keys.values()]))
