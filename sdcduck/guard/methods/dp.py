@@ -63,12 +63,12 @@ class DifferentialPrivacy:
     def source(self) -> str:
         """The records, in which values that are not of their domain are missing.
 
-        They are compared as texts: that cannot fail, whatever type a column has by now.
+        They are compared as the type that was declared: that cannot fail, whatever type a column has by now.
         """
         domains = ", ".join(
-            f"CASE WHEN CAST({identifier(name)} AS VARCHAR) IN ({', '.join(map(literal, values))}) "
+            f"CASE WHEN TRY_CAST({identifier(name)} AS {kind}) IN ({', '.join(value_of(kind, one) for one in values)}) "
             f"THEN {identifier(name)} END AS {identifier(name)}"
-            for name, _, values in self.policy.privacy.domains
+            for name, kind, values in self.policy.privacy.domains
         )
         table = identifier(self.policy.name)
         if self.policy.privacy.contributions > 1:
