@@ -15,6 +15,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import sdcduck
+from sdcduck.guard import Guard
 from sdcduck.methods.dp.calibration import gaussian_ratio
 from sdcduck.methods.dp.mean_region import compared
 from sdcduck.methods.dp.noise import LEAST_STEPS, grid_noise
@@ -187,6 +189,49 @@ def answered(peer: str, python: str, file: Path, call: str) -> dict[str, Any]:
     return {one["question"]: one for one in map(json.loads, done.stdout.splitlines())}
 
 
+def guarded(con: duckdb.DuckDBPyConnection, records: int) -> Table:
+    """Questions to a guard beside the same ones in plain SQL over the same records, each of them a new one."""
+    questions = {
+        "count and sum in 20 groups": "SELECT region, count(*), sum(income) FROM {} WHERE age > {} GROUP BY region",
+        "mean of all": "SELECT avg(income) FROM {} WHERE age > {}",
+        "deviation in 20 groups": "SELECT region, stddev(income) FROM {} WHERE age > {} GROUP BY region",
+        "median of all": "SELECT median(income) FROM {} WHERE age > {}",
+        "subtotals of 20 groups": "SELECT region, count(*) FROM {} WHERE age > {} GROUP BY ROLLUP (region)",
+    }
+    con.execute(
+        f"""CREATE OR REPLACE TABLE asked AS SELECT i AS id, i // 2 AS owner, i % 20 AS region, i * 7 % 90 AS age,
+        (hash(i) % 10000)::DOUBLE AS income FROM range({records}) t(i)"""
+    )
+    table = Table("question", "CPU s", "times plain", title=f"A guard with noise over {records:,} records")
+    with tempfile.TemporaryDirectory() as folder:
+        register = Path(folder) / "register.duckdb"
+        con.execute(f"ATTACH '{register}' AS r; CREATE TABLE r.people AS FROM asked")
+        con.execute("CREATE TABLE r.visits AS SELECT * EXCLUDE (id) FROM asked; DETACH r")
+        shared = """dimensions := ['region', 'age'], measures := ['income'], bounds := {'income': [0, 10000]},
+            domains := {'region': range(0, 20)}, method := 'dp', epsilon := 100, delta := 1e-12, per_question := 0.5"""
+        with sdcduck.connect(str(register)) as own:
+            own.execute(f"FROM sdc_protect('people', unit := 'id', {shared})").fetchall()
+            own.execute(f"FROM sdc_protect('visits', unit := 'owner', contributions := 2, {shared})").fetchall()
+        with closing(sdcduck.open_guard(register)) as guard:
+            for name, question in questions.items():
+                compared_with(table, con, guard, name, question, "people")
+            name = next(iter(questions))
+            compared_with(table, con, guard, f"{name}, two rows a unit", questions[name], "visits")
+    return table
+
+
+def compared_with(
+    table: Table, con: duckdb.DuckDBPyConnection, guard: Guard, name: str, question: str, of: str
+) -> None:
+    """Add a row for one question, asked of both in turn."""
+    plain, private = [], []
+    for age in range(5):
+        plain.append(cpu(lambda at=age: con.execute(question.format("asked", at)).fetchall(), 1))
+        private.append(cpu(lambda at=age: guard.sql(question.format(of, at)), 1))
+    least, most = statistics.median(plain), statistics.median(private)
+    table.add_row(name, f"{most:.3f}", f"{most / least:.2f}")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
@@ -200,6 +245,7 @@ def main() -> None:
     with sdcduck.connect() as con:
         console.print(releases(con, records))
         console.print(matrices(con, records // 10))
+        console.print(guarded(con, records))
 
 
 if __name__ == "__main__":

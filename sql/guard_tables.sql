@@ -53,7 +53,7 @@
 --| @arg domains STRUCT of lists or VARCHAR: the values of dimensions that may be grouped by, as everybody knows them:
 --|      `{'region': ['north', 'south']}`; other values are a group of their own, NULL. 'public': those that types say (dp)
 --| @arg neighbours VARCHAR: what is hidden: that one unit is another one ('replace'), or that it is there ('add_remove') (dp)
---| @arg contributions BIGINT: rows of a unit; only 1 is available yet (dp)
+--| @arg contributions BIGINT: how many rows of a unit are looked at, of more a keyed sample; the noise grows with it (dp)
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered

@@ -77,6 +77,7 @@ class Privacy:
         neighbours: 'replace' or 'add_remove'.
         domains: the values of dimensions that may be grouped by, as texts, and the type that they are of.
         declared: another text each time it is declared: what was answered before is not answered again for nothing.
+        contributions: how many rows of a unit are looked at.
     """
 
     epsilon: float = 0
@@ -85,6 +86,7 @@ class Privacy:
     neighbours: str = "replace"
     domains: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     declared: str = ""
+    contributions: int = 1
 
     @property
     def holds(self) -> bool:
@@ -318,6 +320,7 @@ def _stored_privacy(settings: Mapping[str, str]) -> dict[tuple[str, str], Privac
         (stored["name"], stored["role"]): Privacy(
             float(stored["epsilon"]), float(stored["delta"]), float(stored["per_question"]), stored["neighbours"],
             tuple((name, kind, tuple(values)) for name, kind, values in stored["domains"]), stored["declared"],
+            int(stored.get("contributions", 1)),
         )
         for stored in _values(settings, _PRIVACY)
     }  # fmt: skip

@@ -121,6 +121,11 @@ class Noised:
         step: what a step is worth.
         statistic: what it is, as `sdc_noise` calls it.
         of: the measure, as the custodian calls it.
+        adds: whether that of two groups is the sum of those of each.
+        positions: where it is none, but one of so many numbers that lie a step apart is chosen, how many; then ``low``
+            and ``high`` are what one record adds to how well a number fits.
+        first: the first of these numbers.
+        once: whether a unit counts once in a group, however many rows it has there.
     """
 
     low: int
@@ -128,6 +133,28 @@ class Noised:
     step: float
     statistic: str
     of: str = ""
+    adds: bool = True
+    positions: int = 0
+    first: float = 0.0
+    once: bool = False
+
+
+class Grouping(NamedTuple):
+    """One grouping of records that noise is drawn for.
+
+    Attributes:
+        grouped: the SELECT of its keys and of the totals, over records.
+        cells: the SELECT of all groups that there may be, over no record; None: all records are one group.
+        keys: the columns of the groups.
+        around: what is written before and after its numbers, to make those of the grouping sets that follow from it.
+        adds_up: whether some of these are sums of its groups.
+    """
+
+    grouped: exp.Select
+    cells: exp.Select | None
+    keys: tuple[str, ...]
+    around: tuple[str, str] = ("", "")
+    adds_up: bool = False
 
 
 class Drawn(NamedTuple):
@@ -135,14 +162,12 @@ class Drawn(NamedTuple):
 
     Attributes:
         policy: the name of the table.
-        cells: the SELECT of all groups that there may be, over no record; None: all records are one group.
-        keys: the columns of the groups.
+        groupings: of the records; what stands for the block are the numbers of all of them.
         totals: the columns of the totals.
     """
 
     policy: str
-    cells: exp.Select | None
-    keys: tuple[str, ...]
+    groupings: tuple[Grouping, ...]
     totals: dict[str, Noised]
 
 

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
+from typing import NamedTuple
 
 from sdcduck.catalog import Policy, Privacy
 from sdcduck.guard.calls import Noised
@@ -21,6 +22,14 @@ from sdcduck.guard.worth import NUMBER, Law, Statistic
 
 _ROUNDING = 1e-9
 """Of a budget: a hundred hundredths are a little more than one."""
+
+
+_MADE_OF = {
+    "mean": "a noisy sum over a noisy count, kept between the bounds of the measure",
+    "variance": "made of noisy sums of distances and squares and a noisy count, kept between what the bounds allow",
+    "deviation": "the root of a variance of noisy sums and a noisy count",
+    "quantile": "a thousandth of the bounds, chosen by chance, the likelier the nearer it is",
+}
 
 
 @dataclass(frozen=True)
@@ -95,25 +104,39 @@ def cost_of(releases: Sequence[Release], privacy: Privacy) -> Cost:
     each = own / sum(len(release.columns) for release in releases)
     scales, deviations, certified = [], [], 0.0
     for release in releases:
-        of = [sensitivity(noised, privacy, grouped=bool(release.cells)) for _, noised in release.columns]
-        scales.append(tuple(noise.scale_of(one, each, gaussian=gaussian) for one in of))
-        certified += sum(noise.cost_of(one, at, gaussian=gaussian) for one, at in zip(of, scales[-1], strict=True))
-        deviations.append(
-            tuple(
-                noised.step * noise.deviation(scale, gaussian=gaussian)
-                for (_, noised), scale in zip(release.columns, scales[-1], strict=True)
-            )
-        )
+        found = [_noise_of(noised, privacy, each, grouped=bool(release.cells)) for _, noised in release.columns]
+        scales.append(tuple(one.scale for one in found))
+        deviations.append(tuple(one.deviation for one in found))
+        certified += sum(one.cost for one in found)
     if not certified <= own * (1 + _ROUNDING):
         raise Refused("SDC082", "the noise does not have the privacy that it was charged for")
     return Cost(own, _most(privacy), tuple(scales), tuple(deviations))
+
+
+class _Noise(NamedTuple):
+    """The scale of the noise of a total, what OpenDP certifies that it costs, and its standard deviation."""
+
+    scale: float
+    cost: float
+    deviation: float
+
+
+def _noise_of(noised: Noised, privacy: Privacy, cost: float, *, grouped: bool) -> _Noise:
+    noise, gaussian = grid_noise(), privacy.gaussian
+    apart = sensitivity(noised, privacy, grouped=grouped)
+    if noised.positions:  # the digits that it is rounded to are those of the grid
+        scale = noise.choice_scale_of(apart, cost, gaussian=gaussian)
+        return _Noise(scale, noise.choice_cost_of(apart, scale, gaussian=gaussian), noised.step)
+    scale = noise.scale_of(apart, cost, gaussian=gaussian)
+    deviation = noised.step * noise.deviation(scale, gaussian=gaussian)
+    return _Noise(scale, noise.cost_of(apart, scale, gaussian=gaussian), deviation)
 
 
 def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
     """How far the totals of all groups of neighbours are apart, in steps: L2 under Gaussian noise, else L1.
 
     Who is replaced may leave one group and come into another one, and changes two totals then; or be in one all the
-    time, where the total changes from one end to the other.
+    time, where the total changes from one end to the other. Each of its rows does so.
 
     >>> count = Noised(0, 1, 1.0, "count")
     >>> gaussian, pure = Privacy(1, 1e-6, 0.1, "replace"), Privacy(1, 0, 0.1, "replace")
@@ -121,7 +144,17 @@ def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
     [1, 1.414]
     >>> sensitivity(count, pure, grouped=True), sensitivity(Noised(-3, 2, 1.0, "sum"), pure, grouped=False)
     (2, 5)
+    >>> several = Privacy(1, 1e-6, 0.1, "replace", contributions=4)
+    >>> round(sensitivity(count, several, grouped=True), 3)
+    5.657
+    >>> [round(sensitivity(Noised(0, 1, 1.0, "count", once=True), several, grouped=at), 3) for at in (False, True)]
+    [1, 2.828]
     """
+    return _of_rows(noised, privacy, grouped=grouped) * _of_record(noised, privacy, grouped=grouped)
+
+
+def _of_record(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
+    """How far they are apart where each unit has one row."""
     most = max(-noised.low, noised.high)
     if privacy.neighbours == "add_remove":
         return most
@@ -129,6 +162,17 @@ def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
     if not grouped:
         return span
     return max(span, math.sqrt(2) * most) if privacy.gaussian else max(span, 2 * most)
+
+
+def _of_rows(noised: Noised, privacy: Privacy, *, grouped: bool) -> float:
+    """How many times as far they are apart where a unit has several: what rows add is added up.
+
+    A unit that counts once in a group counts in as many groups as it has rows.
+    """
+    rows = privacy.contributions
+    if not noised.once:
+        return rows
+    return 1 if not grouped else math.sqrt(rows) if privacy.gaussian else rows
 
 
 def _most(privacy: Privacy) -> float:
@@ -194,17 +238,19 @@ def laws_of(rewritten: Rewritten) -> Callable[[Statistic], Sequence[Law]]:
     ]
     kind = "Gaussian" if policy.privacy.gaussian else "Laplace"
     shown = f"{kind} noise, epsilon {policy.privacy.per_question:g} for the whole question"
+    if any(release.adds_up for release in rewritten.releases):
+        shown += "; a subtotal of k groups is their sum and has the root of k times as much"
 
     def of(statistic: Statistic) -> Sequence[Law]:
         wanted = "count" if statistic.kind in ("count", "units") else statistic.kind
         found = [sd for noised, sd in each if noised.statistic == wanted and noised.of in ("", statistic.of)]
+        found = [] if wanted == "quantile" else found
         if found:
             return [
                 Law(statistic.kind, None, None, max(found) / (statistic.most or 1), None, NUMBER, None, None, shown)
             ]
-        if statistic.kind != "mean":
+        if statistic.kind not in _MADE_OF:
             return []
-        ratio = "a noisy sum over a noisy count, kept between the bounds of the measure"
-        return [Law("mean", None, None, None, None, "", None, None, f"{ratio}; {shown}")]
+        return [Law(statistic.kind, None, None, None, None, "", None, None, f"{_MADE_OF[statistic.kind]}; {shown}")]
 
     return of

@@ -91,7 +91,7 @@ REASONS = {
     ),
     "SDC081": (
         "a question that is not answered with differential privacy yet",
-        "Of one table counts, sums and means are answered: SELECT .., count(*) FROM one table WHERE .. GROUP BY ..",
+        "Of one table counts, sums, means and quantiles are answered: SELECT .., count(*) FROM one table WHERE ..",
     ),
     "SDC082": (
         "what questions cost cannot be looked up or written down",

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import duckdb
@@ -39,6 +40,7 @@ from sdcduck.guard.running import Limited, Parameters, check_parameters
 from sdcduck.quoting import folded
 
 _MOST_DRAWN = 200_000
+_POSITIONS_OF_ONE = 20
 _LONGEST_QUERY = 2_000
 _CHANGED = "it is not what was written"
 _ROW = "_sdc_row"
@@ -241,27 +243,33 @@ class Releases:
     def _draw(self, releases: Sequence[Release], cost: Cost, privacy: Privacy, given: Given | None = None) -> Numbers:
         noise = grid_noise()
         drawn: Numbers = []
-        exact: dict[str, list[list[int]]] = {}
+        exact: dict[str, list[list[Any]]] = {}
         for release in releases:
             sql = _exact_sql(release)
             if sql not in exact:
                 exact[sql] = self._columns(sql, given or {})
-            if len(exact[sql]) * len(exact[sql][0] if exact[sql] else []) > _MOST_DRAWN:
+            # To choose one of many positions takes longer than to add noise.
+            each = sum(1 + noised.positions // _POSITIONS_OF_ONE for _, noised in release.columns)
+            if each * len(exact[sql][0] if exact[sql] else []) > _MOST_DRAWN:
                 raise Refused("SDC081", "very many groups: ask for fewer columns at a time")
         for release, scales in zip(releases, cost.scales, strict=True):
-            columns = exact[_exact_sql(release)] or [[] for _ in release.columns]
+            columns: list[list[Any]] = exact[_exact_sql(release)] or [[] for _ in release.columns]
             drawn += [
                 noise.noisy(totals, scale, gaussian=privacy.gaussian)
-                for totals, scale in zip(columns, scales, strict=True)
+                if not noised.positions
+                else noise.chosen(totals, noised.positions, -noised.low, noised.high, scale, gaussian=privacy.gaussian)
+                for (_, noised), totals, scale in zip(release.columns, columns, scales, strict=True)
             ]
         return drawn
 
-    def _columns(self, sql: str, given: Given) -> list[list[int]]:
-        def ask(cursor: duckdb.DuckDBPyConnection) -> list[tuple[int, ...]]:
+    def _columns(self, sql: str, given: Given) -> list[list[Any]]:
+        """Whole totals, and of what is chosen the number of records at each position."""
+
+        def ask(cursor: duckdb.DuckDBPyConnection) -> list[tuple[Any, ...]]:
             values = {name: given[name] for name in read(cursor, sql).parameters()} if given else None
             return cursor.execute(sql, values).fetchall()
 
-        return [list(map(int, column)) for column in zip(*self._limited.ask(ask), strict=True)]
+        return [list(column) for column in zip(*self._limited.ask(ask), strict=True)]
 
 
 class _Ledger:
@@ -332,9 +340,15 @@ def _key(
     releases: Sequence[Release], privacy: Privacy, scales: Sequence[Sequence[float]], version: Sequence[object]
 ) -> str:
     """The same for the same totals with the same noise and parameters, of the same data under the same policy."""
-    asked = [[release.cells, release.totals, [name for name, _ in release.columns]] for release in releases]
+    asked = [[release.cells, release.totals, list(map(_said, release.columns))] for release in releases]
     said = json.dumps([asked, list(map(list, scales)), privacy.declared, list(version)])
     return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _said(column: tuple[str, Noised]) -> object:
+    """What tells totals of the same SQL apart: of a choice, also what it is a choice of."""
+    name, noised = column
+    return [name, noised.low, noised.high, noised.step, noised.first] if noised.positions else name
 
 
 def _numbered(release: Release) -> str:
@@ -345,7 +359,11 @@ def _numbered(release: Release) -> str:
 
 def _exact_sql(release: Release) -> str:
     """The exact totals of all groups, 0 where nobody is."""
-    shown = ", ".join(f'coalesce(t."{name}", 0)::HUGEINT' for name, _ in release.columns)
+    shown = ", ".join(
+        f'coalesce(t."{name}", {"MAP {}" if noised.positions else "0"})'
+        f"::{'MAP(INTEGER, BIGINT)' if noised.positions else 'HUGEINT'}"
+        for name, noised in release.columns
+    )
     if not release.cells:
         return f"SELECT {shown} FROM ({release.totals}) AS t"
     same = " AND ".join(f'c."{key}" IS NOT DISTINCT FROM t."{key}"' for key in release.keys)
@@ -390,5 +408,5 @@ def _written(total: int, noised: Noised, deviation: float) -> str:
     """A number in SQL, without digits that are noise alone: that is done with it after it was drawn."""
     if noised.statistic == "count":
         return str(total)
-    value = total * noised.step
+    value = noised.first + total * noised.step
     return repr(round(value, 2 - math.floor(math.log10(deviation))))

@@ -78,6 +78,7 @@ class Release:
         totals: the query for the exact totals of the groups that have records.
         keys: the columns of the groups.
         columns: those of the totals, and what one record adds to each.
+        adds_up: whether some numbers of the answer are sums of those of several groups.
     """
 
     policy: str
@@ -86,6 +87,7 @@ class Release:
     totals: str
     keys: tuple[str, ...]
     columns: tuple[tuple[str, Noised], ...]
+    adds_up: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,14 +18,20 @@ from private_people import RECORDS, made
 from scipy.stats import beta
 
 import sdcduck
+from sdcduck.catalog import Privacy
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.calls import Noised
+from sdcduck.guard.costs import cost_of
 from sdcduck.guard.releases import Given, Releases
+from sdcduck.guard.rewritten import Release
+from sdcduck.methods.dp.noise import chosen
 
 pytest.importorskip("opendp")
 
 _AT_ONCE = 5_000
 RUNS = times(10_000, 100_000)
 MISSED = 1e-6
+_ALLOWED_FOR = 0.03  # about what a share may be off in half of the runs, at such a confidence
 ONE = {"id": 7, "region": "n", "age": 500, "ill": False, "income": 6000.0}
 OTHER = {"id": 7, "region": "s", "age": 501, "ill": True, "income": -6000.0}
 
@@ -42,7 +49,7 @@ def drawn(guard: Guard, query: str, runs: int) -> list[np.ndarray]:
     policy, cost, _ = releases._cost(rewritten)
     exact = releases._columns
 
-    def again(sql: str, given: Given) -> list[list[int]]:
+    def again(sql: str, given: Given) -> list[list[Any]]:
         return [column * _AT_ONCE for column in exact(sql, given)]
 
     releases._columns = again  # type: ignore[method-assign]
@@ -65,7 +72,7 @@ def least_epsilon(one: np.ndarray, other: np.ndarray, delta: float) -> float:
             a, b = sign * first.astype(float), sign * second.astype(float)
             ends = np.quantile(np.concatenate([a[:half], b[:half]]), np.linspace(0.01, 0.99, 99))
             shares = [((a[:half] > end).mean(), (b[:half] > end).mean()) for end in ends]
-            best = ends[int(np.argmax([p - 3 * q for p, q in shares]))]
+            best = ends[int(np.argmax([(p - _ALLOWED_FOR) / (q + _ALLOWED_FOR) for p, q in shares]))]
             hits, misses = int((a[half:] > best).sum()), int((b[half:] > best).sum())
             low = beta.ppf(MISSED / 8, hits, half - hits + 1) if hits else 0.0
             high = beta.ppf(1 - MISSED / 8, misses + 1, half - misses) if misses < half else 1.0
@@ -80,24 +87,25 @@ AUDITED = {
     "count of groups": ("SELECT region, count(*) FROM people GROUP BY region", OTHER),
     "sum": ("SELECT sum(income) FROM people", OTHER),
     "sum of groups": ("SELECT region, sum(income) FROM people GROUP BY region", SAME_REGION),
+    "groups of a public table": ("SELECT area, count(*) FROM people JOIN regions USING (region) GROUP BY area", OTHER),
+    "a subquery": ("SELECT count(*) FROM (SELECT age AS a FROM people WHERE region <> 's') WHERE a = 500", OTHER),
+    "grouping sets": ("SELECT region, ill, count(*) FROM people GROUP BY GROUPING SETS ((region), (ill), ())", OTHER),
+    "number of values": ("SELECT count(DISTINCT age) FROM people", OTHER | {"age": 3}),
+    "variance": ("SELECT var_samp(income) FROM people", SAME_REGION | {"income": 0.0}),
     "several at once": ("SELECT count(*) FILTER (WHERE age = 500), sum(income) FROM people", OTHER),
 }
 """Questions, and the neighbour that they tell apart best."""
 DOMAINS = "{'region': ['n', 's', 'e', 'w']}"
 
 
-@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
-@pytest.mark.parametrize("question", AUDITED)
-def test_neighbours_are_told_apart_no_better_than_was_charged(tmp_path: Path, question: str, noise: str) -> None:
-    """The statistic is the best one for these two: what speaks for one of them, over all totals and groups."""
-    declared = {
-        "epsilon": "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": DOMAINS,
-        "bounds": "{'income': [-6000, 6000]}",
-    }  # fmt: skip
-    query, other = AUDITED[question]
+def told_apart(tmp_path: Path, query: str, neighbours: tuple[str, str], **declared: str) -> float:
+    """How much is seen of which of two tables was asked.
+
+    The statistic is the best one for these two: what speaks for one of them, over all totals and groups.
+    """
     columns = []
-    for place, person in enumerate((ONE, other)):
-        with closing(sdcduck.open_guard(made(tmp_path / str(place), records(person), **declared))) as guard:
+    for place, people in enumerate(neighbours):
+        with closing(sdcduck.open_guard(made(tmp_path / str(place), people, **declared))) as guard:
             columns.append(drawn(guard, query, RUNS))
     means = [[column.mean(axis=0) for column in of] for of in columns]
     spreads = [column.std(axis=0) for column in columns[0]]
@@ -108,8 +116,32 @@ def test_neighbours_are_told_apart_no_better_than_was_charged(tmp_path: Path, qu
             for column, mine, its, spread in zip(of, *means, spreads, strict=True)
         ]
         statistics.append(np.sum(parts, axis=0))
-    found = least_epsilon(*statistics, delta=0.0 if noise == "Laplace" else 1e-5)
-    assert 0.2 < found <= 3  # what it sees is enough to see what is too much
+    return least_epsilon(*statistics, delta=float(declared["delta"]))
+
+
+def declaration(noise: str, **other: str) -> dict[str, str]:
+    return {
+        "epsilon": "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": DOMAINS,
+        "bounds": "{'income': [-6000, 6000]}", **other,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+@pytest.mark.parametrize("question", AUDITED)
+def test_neighbours_are_told_apart_no_better_than_was_charged(tmp_path: Path, question: str, noise: str) -> None:
+    query, other = AUDITED[question]
+    found = told_apart(tmp_path, query, (records(ONE), records(other)), **declaration(noise))
+    assert 0.05 < found <= 3  # what it sees is enough to see what is too much
+
+
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+def test_units_with_several_rows_are_told_apart_no_better(tmp_path: Path, noise: str) -> None:
+    """One with more rows than are looked at, all in one region, and another one with as many elsewhere."""
+    rows = [f"FROM ({records(person)}), range(CASE WHEN id = 7 THEN 5 ELSE 1 END)" for person in (ONE, OTHER)]
+    rows = [f"SELECT * EXCLUDE (range) {people}" for people in rows]
+    query = "SELECT region, count(*) FROM people GROUP BY region"
+    found = told_apart(tmp_path, query, (rows[0], rows[1]), **declaration(noise, contributions="3"))
+    assert 0.05 < found <= 3
 
 
 def test_the_audit_sees_noise_that_is_too_small(tmp_path: Path) -> None:
@@ -125,6 +157,28 @@ def test_the_audit_sees_noise_that_is_too_small(tmp_path: Path) -> None:
     assert least_epsilon(columns[0] * 0 + 1, columns[1] * 0, 0.0) > 2
 
 
+@pytest.mark.parametrize("noise", ["Laplace", "Gaussian"])
+@pytest.mark.parametrize("grouped", [False, True])
+def test_choices_tell_neighbours_apart_no_better_than_was_charged(noise: str, grouped: bool) -> None:
+    """Of the fewest numbers there are, where most is to be seen: one goes to the other side, or to another group."""
+    privacy = Privacy(100, 0 if noise == "Laplace" else 1e-5, 3, "replace")
+    noised = Noised(-1, 1, 1.0, "quantile", positions=2)
+    cost = cost_of([Release("t", "", "x" if grouped else "", "", (), (("q", noised),))], privacy)
+    of = [{0: 1}] * RUNS, [{1: 1}] * RUNS
+    if grouped:
+        of = of[0] + [{}] * RUNS, [{}] * RUNS + of[1]
+
+    def seen(scale: float) -> float:
+        one, other = (
+            np.array(chosen(each, 2, 1, 1, scale, gaussian=privacy.gaussian)).reshape(-1, RUNS).sum(axis=0)
+            for each in of
+        )
+        return least_epsilon(one, other, delta=privacy.delta)
+
+    assert seen(cost.scales[0][0]) <= 3
+    assert seen(cost.scales[0][0] / 100) > (0.5 if grouped else 3)  # with hardly any noise it is found out
+
+
 QUESTIONS = [
     "SELECT region, count(*) FROM people GROUP BY region",
     "SELECT region, age // 30, count(*) AS n, sum(income), avg(income) FROM people WHERE ill OR age > 3 GROUP BY ALL",
@@ -136,6 +190,18 @@ QUESTIONS = [
     "SELECT count(income), count(*) FROM people",
     "SELECT stddev(income) FROM people",
     "SELECT count(*) FROM (FROM people)",
+    "WITH a AS (SELECT region, age // 30 AS region2, age FROM people WHERE age >= 500) SELECT region, count(*) FROM a GROUP BY 1",
+    "SELECT area, count(*) FROM people JOIN regions USING (region) WHERE age >= 500 GROUP BY area",
+    "SELECT area, warm, avg(income) FROM people LEFT JOIN regions USING (region) WHERE age >= 500 GROUP BY ALL",
+    "SELECT count(*) FROM people JOIN (VALUES (500, 1), (501, 0)) AS v(x, y) ON age = x WHERE 1 // y > 0",
+    "SELECT count(*) FROM people JOIN (SELECT region, CAST(area AS INTEGER) AS y FROM regions) AS r USING (region) WHERE y > 0",
+    "SELECT count(*) FROM people WHERE age IN (SELECT 500 + CAST(warm AS INTEGER) // 0 FROM regions)",
+    "SELECT region, ill, count(*), avg(income) FROM people WHERE age >= 500 GROUP BY CUBE(region, ill)",
+    "SELECT region, ill, sum(income) FROM people WHERE age >= 500 GROUP BY GROUPING SETS ((region), (ill), ()) ORDER BY 1, 2",
+    "SELECT ill, count(DISTINCT region), count(DISTINCT 1 / (age - 500)) FROM people GROUP BY ROLLUP(ill)",
+    "SELECT var_samp(income), stddev_pop(income), stddev(income) FILTER (WHERE age >= 500) FROM people",
+    "SELECT region, median(income), quantile_cont(income, 0.9) FROM people WHERE age >= 500 GROUP BY ROLLUP(region)",
+    "SELECT count(*) FROM people JOIN (VALUES (500), (500)) AS v(x) ON age = x",
     "SELECT 1 / count(*) FROM people WHERE age = 500",
 ]
 ASKED_WITH: list[tuple[str, list[object]]] = [
@@ -163,7 +229,7 @@ def shape(guard: Guard, query: str, parameters: list[object] | None = None) -> o
         answer = guard.sql(query, parameters)
     except Refused as refused:
         return str(refused)
-    keys = [name for name in answer.column_names if name in ("region", "ill", "(age // 30)")]
+    keys = [name for name in answer.column_names if name in ("region", "ill", "area", "warm", "(age // 30)")]
     return answer.schema, answer.num_rows, answer.select(keys).to_pylist(), guard.sql("SHOW sdc_budget").to_pylist()
 
 

@@ -25,10 +25,17 @@ def declared(**other: str) -> str:
     return f"FROM sdc_protect('people', unit := 'id', {dimensions}, method := 'dp'{written})"
 
 
+REGIONS_OF = """SELECT * FROM (VALUES ('n', 'upper', true), ('s', 'lower', false), ('e', 'upper', false), ('x', 'none', true))
+    v(region, area, warm)"""
+"""A public table: of three of the regions, and of one where nobody is."""
+
+
 def made(path: Path, records: str = RECORDS, **other: str) -> Path:
     """A register of the people."""
     con = sdcduck.connect(str(path))
-    con.execute(f"CREATE TABLE people AS {records}")
+    con.execute(f"CREATE TABLE people AS {records}; CREATE TABLE regions AS {REGIONS_OF}")
+    con.execute("CREATE VIEW areas AS SELECT area AS name, bool_or(warm) AS any_warm FROM regions GROUP BY area")
     con.execute(declared(**other)).fetchall()
+    con.execute("FROM sdc_declare_public('regions'); FROM sdc_declare_public('areas')").fetchall()
     con.close()
     return path

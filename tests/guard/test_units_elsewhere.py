@@ -9,7 +9,7 @@ import duckdb
 import pytest
 from effort import LONG, times
 from own_numbers import with_own_numbers
-from visits_database import answer, answer_of_duckdb, made
+from visits_database import METHODS, answer, answer_of_duckdb, made
 
 import sdcduck
 from sdcduck.guard import Guard, Refused

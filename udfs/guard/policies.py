@@ -85,7 +85,7 @@ def plan_protect(
     privacy = read_privacy(
         method, epsilon, delta, per_question, domains, neighbours, contributions, table, policy.dimensions
     )
-    policy = replace(policy, privacy=privacy)
+    policy = replace(policy, privacy=privacy, one_row_per_unit=alone and privacy.contributions == 1)  # as declared
     check_privacy(cursor, table, policy)
     check_beside_private(cursor, policy)
     limit = read_sequence(sequence, least_error, secrets, on_breach, policy)

@@ -22,6 +22,7 @@ from sdcduck.udfs.source import Source
 
 _EXAMPLE = "{'region': ['north', 'south']}"
 _MOST_VALUES = 10_000
+_MOST_ROWS = 1000
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _LARGEST_BOUND, _SMALLEST_BOUND = 9e14, 1e-9
 
@@ -56,15 +57,13 @@ def read_privacy(
         raise SDCError("argument 'delta': it must be far below one part in the number of people, such as 1e-8")
     if 0 < beyond < 1e-30:
         raise SDCError("argument 'delta': take 0, for Laplace noise, or at least 1e-30")
-    if contributions != 1:
-        raise SDCError(
-            "argument 'contributions': only 1 is available yet, of a table with one row for each unit: make a table "
-            "in which each unit has one"
-        )
+    rows = number(contributions, "contributions", least=1)
+    if rows != int(rows) or rows > _MOST_ROWS:
+        raise SDCError(f"argument 'contributions': a whole number of rows of a unit, {_MOST_ROWS} at most")
     if not 1e-6 <= of_one <= 100 or of_all > 1000:
         raise SDCError("argument 'epsilon': a question costs 1e-6 to 100, and all together 1000 at most")
     asked = choice(neighbours, "neighbours", ("replace", "add_remove"))
-    return Privacy(of_all, beyond, of_one, asked, _domains(domains, table, dimensions), secrets.token_hex(8))
+    return Privacy(of_all, beyond, of_one, asked, _domains(domains, table, dimensions), secrets.token_hex(8), int(rows))
 
 
 def _domains(
@@ -141,9 +140,10 @@ def check_privacy(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Poli
         raise SDCError("method := 'dp': what questions cost is kept beside the database, which is in no file")
     if catalog.is_view(cursor, table.text):
         raise SDCError("method := 'dp': a row of a view may be of several people: make a table of it")
-    if not policy.one_row_per_unit:
+    if not policy.one_row_per_unit and policy.privacy.contributions == 1:
         raise SDCError(
-            "method := 'dp' is not available yet where a unit has several rows: make a table with one for each"
+            "method := 'dp': a unit has several rows; say how many of them are looked at, contributions := 3, or make "
+            "a table with one for each"
         )
     if policy.min_units > 1:
         raise SDCError("argument 'min_units' does not go with method := 'dp': groups of nobody are answered, too")

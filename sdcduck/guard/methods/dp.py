@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from typing import ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Noised, Steps, Total, both, chosen
+from sdcduck.guard.methods.carried import FIRST
 from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
 
+_POSITIONS = 1000  # a quantile is one of so many parts of its bounds
+_SHARES = 1000  # and of one part in so many of the records
 _STEPS = 30  # a bound is so many bits of steps: the grid is far finer than the noise
 _FINITE = "1.7976931348623157e308"
 _NAME = re.compile(r'"(_f\d+_\d+)"$')
@@ -25,7 +29,7 @@ _NAME = re.compile(r'"(_f\d+_\d+)"$')
 
 @dataclass(frozen=True)
 class DifferentialPrivacy:
-    """Counts, and sums and means of measures that have bounds."""
+    """Counts, and sums, means, variances and quantiles of measures that have bounds."""
 
     name: ClassVar[str] = "dp"
     shows: ClassVar[str] = "perturbed"
@@ -35,7 +39,7 @@ class DifferentialPrivacy:
     uses_ptables: ClassVar[bool] = False
     clips: ClassVar[bool] = True
     sums: ClassVar[bool] = True
-    quantiles: ClassVar[bool] = False
+    quantiles: ClassVar[bool] = True
     groups_tell: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = Checks
 
@@ -47,29 +51,47 @@ class DifferentialPrivacy:
 
     @classmethod
     def of(cls, policy: Policy, *, carried: bool, several: bool) -> DifferentialPrivacy:
-        """For a table with a row for each unit.
+        """For a table, or for a subquery that carries the unit along.
 
         Raises:
-            Refused: it is for a subquery, or units have several rows.
+            Refused: units have several rows, and it is not declared how many are looked at.
         """
-        if carried:
-            raise Refused("SDC081", "a subquery of records: write its conditions into WHERE")
-        if several or not policy.one_row_per_unit:
+        if (several or not policy.one_row_per_unit) and policy.privacy.contributions == 1:
             raise Refused("SDC081", "several rows of a unit")
-        return cls(policy)
+        return cls(replace(policy, unit=FIRST) if carried else policy)
 
     def source(self) -> str:
         """The records, in which values that are not of their domain are missing.
 
-        They are compared as texts: that cannot fail, whatever type a column has by now.
+        They are compared as the type that was declared: that cannot fail, whatever type a column has by now.
         """
         domains = ", ".join(
-            f"CASE WHEN CAST({identifier(name)} AS VARCHAR) IN ({', '.join(map(literal, values))}) "
+            f"CASE WHEN TRY_CAST({identifier(name)} AS {kind}) IN ({', '.join(value_of(kind, one) for one in values)}) "
             f"THEN {identifier(name)} END AS {identifier(name)}"
-            for name, _, values in self.policy.privacy.domains
+            for name, kind, values in self.policy.privacy.domains
         )
         table = identifier(self.policy.name)
+        if self.policy.privacy.contributions > 1:
+            return f"(SELECT *{f' REPLACE ({domains})' if domains else ''} FROM {self._looked_at(table)})"
         return f"(SELECT * REPLACE ({domains}) FROM {table})" if domains else table
+
+    def _looked_at(self, table: str) -> str:
+        """The rows that are looked at, whatever is asked: of a unit all, or so many of more.
+
+        Which they are follows from a key and from what stands in the rows of this unit, and from nothing else: another
+        unit, or the order of storage, would change what this one adds. Rows that look alike are alike. Two others that
+        have one hash stand in no order: that is as rare as 2 ** -64, and no matter of privacy. Only the rows of units
+        that have more are sorted, which takes long.
+        """
+        unit, most = identifier(str(self.policy.unit)), self.policy.privacy.contributions
+        columns = [identifier(name) for name in (*self.policy.dimensions, *self.policy.measures)]
+        by = f"hash({', '.join([literal(self.policy.privacy.declared), *columns])})"
+        more = f"(SELECT {unit} FROM {table} GROUP BY {unit} HAVING count(*) > {most})"
+        chosen_rows = f"row_number() OVER (PARTITION BY {unit} ORDER BY {by}) <= {most}"
+        return (
+            f"(SELECT * FROM {table} WHERE NOT {unit} IN {more} "
+            f"UNION ALL SELECT * FROM {table} WHERE {unit} IN {more} QUALIFY {chosen_rows})"
+        )
 
     def hidden(self) -> tuple[str, ...]:
         """The unit."""
@@ -86,13 +108,21 @@ class DifferentialPrivacy:
         """The number of records."""
         return self._total(f"count({chosen(condition, '1')})", Noised(0, 1, 1.0, "count"))
 
+    def values(self, value: str, condition: str) -> str:
+        """The number of different values: who comes or goes makes it one more or less."""
+        return self._total(f"count(DISTINCT {chosen(condition, value)})", Noised(0, 1, 1.0, "count", adds=False))
+
     def rows(self, records: str, number: str) -> str:
         """Not answered: each record is one."""
         raise Refused("SDC081", "rows that were counted before")
 
     def units(self, records: str, condition: str, kind: int = 0) -> str:
-        """The records, each of which is a unit."""
-        return self.count(records, condition)
+        """The units; of a table with a row for each, the records."""
+        if self.policy.privacy.contributions == 1:
+            return self.count(records, condition)
+        unit = f"{records}.{identifier(str(self.policy.unit))}"
+        noised = Noised(0, 1, 1.0, "count", adds=False, once=True)
+        return self._total(f"count(DISTINCT {chosen(condition, unit)})", noised)
 
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
@@ -102,31 +132,62 @@ class DifferentialPrivacy:
         Raises:
             Refused: the measure has no bounds. They are declared: of the data they would tell of the largest.
         """
-        declared = {folded(name): ends for name, ends in self.policy.bounds}
-        if least:
-            low, high = -float(least), float(least)
-        elif folded(called) in declared:
-            low, high = declared[folded(called)]
-        else:
-            raise Refused("SDC081", f"a sum of '{called}', for which the custodian declared no bounds")
-        step = 2.0 ** (math.ceil(math.log2(max(abs(low), abs(high)))) - _STEPS)
+        low, high = (-float(least), float(least)) if least else self._ends(called)
         value = f"CAST({measure} AS DOUBLE)"
+        return Total(self._sum(value, low, high, condition, "sum", called), ends=(low, high))
+
+    def _ends(self, called: str) -> tuple[float, float]:
+        declared = {folded(name): (ends[0], ends[1]) for name, ends in self.policy.bounds}
+        if folded(called) not in declared:
+            raise Refused("SDC081", f"a number of '{called}', for which the custodian declared no bounds")
+        return declared[folded(called)]
+
+    def _sum(self, value: str, low: float, high: float, condition: str, statistic: str, of: str) -> str:
+        """The sum of values in whole steps of a grid: of those that are finite numbers, each between these ends."""
+        step = 2.0 ** (math.ceil(math.log2(max(abs(low), abs(high)))) - _STEPS)
         within = (
             f"CASE WHEN {value} BETWEEN {low!r} AND {high!r} THEN {value} "
             f"WHEN {value} > {high!r} AND {value} <= {_FINITE} THEN {high!r} "
             f"WHEN {value} < {low!r} AND {value} >= -{_FINITE} THEN {low!r} END"
         )
         steps = f"CAST(round(({within}) * {1 / step!r}) AS BIGINT)"
-        noised = Noised(min(0, math.floor(low / step)), max(0, math.ceil(high / step)), step, "sum", called)
-        return Total(self._total(f"sum({chosen(condition, steps)})", noised), ends=(low, high))
+        noised = Noised(min(0, math.floor(low / step)), max(0, math.ceil(high / step)), step, statistic, of)
+        return self._total(f"sum({chosen(condition, steps)})", noised)
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
-        """Not answered yet."""
-        raise Refused("SDC081", "a variance: avg(x * x) and avg(x) are answered")
+        """Of the sums of distances from the middle of the bounds and of their squares; no more than bounds allow."""
+        low, high = self._ends(called)
+        middle, most = (low + high) / 2, (high - low) / 2
+        # Beyond the bounds a square could overflow, and what is not finite is no value.
+        value = f"CAST({measure} AS DOUBLE)"
+        distance = f"({_within(value, low, high)} - {middle!r})"
+        known = self.known(records, measure, condition)
+        total = self._sum(distance, -most, most, condition, "moment", called)
+        squares = self._sum(f"({distance} * {distance})", 0.0, most * most, condition, "moment", called)
+        variance = f"({squares} - {total} * {total} / {known}) / ({known} - 1)"
+        largest = f"{most * most!r} * {known} / ({known} - 1)"
+        return f"(CASE WHEN {known} > 1 THEN greatest(least({variance}, {largest}), 0) END)"
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
-        """Not answered yet."""
-        raise Refused("SDC081", "a median or another quantile")
+        """Not answered without the name of the measure."""
+        raise Refused("SDC081", "a quantile of a dimension: count its groups")
+
+    def quantile_of(self, measure: str, called: str, share: str, condition: str) -> str:
+        """One of the numbers of a grid between the bounds, the likelier the nearer that share of the records is below.
+
+        How well a number fits is the difference of records below and above, each weighted with the other's share: one
+        record adds no more to it than the larger weight, and the sum of both where it goes to the other side.
+        """
+        low, high = self._ends(called)
+        part = Fraction(share).limit_denominator(_SHARES)
+        if not 0 < part < 1:
+            raise Refused("SDC081", f"a quantile of less than one part in {_SHARES}")
+        step, value = (high - low) / _POSITIONS, f"CAST({measure} AS DOUBLE)"
+        position = f"CAST(round(({_within(value, low, high)} - {low!r}) * {1 / step!r}) AS INTEGER)"
+        below, above = part.numerator, part.denominator - part.numerator
+        noised = Noised(-below, above, step, "quantile", called, adds=False, positions=_POSITIONS + 1, first=low)
+        # Two shares of the same records are two columns: the condition, which always holds, tells their texts apart.
+        return self._total(f"histogram({chosen(condition, position)}) FILTER (WHERE {float(part)!r} < 1)", noised)
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value that is added up."""
@@ -140,6 +201,11 @@ class DifferentialPrivacy:
     def kept(self, records: str) -> str:
         """Every group of the domain."""
         return "true"
+
+
+def _within(value: str, low: float, high: float) -> str:
+    """A finite number, made one between these ends; of anything else, NULL."""
+    return f"CASE WHEN {value} BETWEEN -{_FINITE} AND {_FINITE} THEN greatest(least({value}, {high!r}), {low!r}) END"
 
 
 def value_of(kind: str, text: str) -> str:

@@ -87,7 +87,14 @@ class OwnNames:
             if self._around.setdefault(name, visible) != visible:
                 raise Refused("SDC005", "a block in two places")
             if found not in self.tables:
-                self._within(self.numbers[name].grouped, visible)
+                drawn = self.numbers[name].drawn
+                # What noise is drawn for is worked out before the rest of a query, and sees nothing of it.
+                self._within(self.numbers[name].grouped, visible if drawn is None else {})
+                for grouping in drawn.groupings if drawn is not None else ():
+                    if grouping.grouped is not self.numbers[name].grouped:
+                        self._within(grouping.grouped, {})
+                    if grouping.cells is not None:
+                        self._within(grouping.cells, {})
         elif folded(name) in self.policies:
             found = (self.database, "main", self.policies[folded(name)].name)
         else:

@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
-from sdcduck.guard.calls import Drawn, Numbered, Sets, unknown_name
+from sdcduck.guard.calls import Drawn, Grouping, Numbered, Sets, unknown_name
 from sdcduck.guard.passes.draft import Draft, Written
 from sdcduck.guard.passes.normalize import bracket_keys
 from sdcduck.guard.passes.subscripts import settle_subscripts
@@ -71,12 +71,17 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
     for name, made in numbers.items():
         if made.drawn is None:
             continue
-        cells = "" if made.drawn.cells is None else _rendered(made.drawn.cells, subscripts)
-        if cells is None:
-            return None
-        releases.append(_release(made.drawn, cells, blocks[name]))
-        blocks[name] = releases[-1].stands_for
-        texts += [cells] if cells else []
+        together = []
+        for grouping in made.drawn.groupings:
+            exact = blocks[name] if grouping.grouped is made.grouped else _rendered(grouping.grouped, subscripts)
+            cells = "" if grouping.cells is None else _rendered(grouping.cells, subscripts)
+            if exact is None or cells is None:
+                return None
+            releases.append(_release(made.drawn, grouping, cells, exact))
+            before, after = grouping.around
+            together.append(f"{before}{releases[-1].stands_for}{after}")
+            texts += [text for text in (exact, cells) if text]
+        blocks[name] = " UNION ALL ".join(together)
 
     def whole(text: str) -> str:
         return _NAME.sub(block, text)
@@ -91,20 +96,21 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
     return Written(outer, tuple(texts), whole(outer), tuple(releases))
 
 
-def _release(drawn: Drawn, cells: str, totals: str) -> Release:
+def _release(drawn: Drawn, grouping: Grouping, cells: str, totals: str) -> Release:
     """What noise is drawn for, and the relation without rows that stands for it until then.
 
     Whatever looks at the query alone, to plan it or to say which columns it has, reads no record. Its name is one that
     nobody can have written, so that nothing else in the query is taken for it.
     """
     of = {False: "BIGINT", True: "DOUBLE"}
-    shown = [f'"{key}"' for key in drawn.keys]
+    shown = [f'"{key}"' for key in grouping.keys]
     shown += [
         f'CAST(NULL AS {of[noised.statistic != "count"]}) AS "{column}"' for column, noised in drawn.totals.items()
     ]
     source = f"({cells})" if cells else "(SELECT 1)"
     stands_for = f'SELECT {", ".join(shown)} FROM {source} AS "{unknown_name()}" WHERE false'
-    return Release(drawn.policy, stands_for, cells, totals, drawn.keys, tuple(drawn.totals.items()))
+    columns = tuple(drawn.totals.items())
+    return Release(drawn.policy, stands_for, cells, totals, grouping.keys, columns, grouping.adds_up)
 
 
 def _check_drawn(draft: Draft) -> None:

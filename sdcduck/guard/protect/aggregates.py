@@ -16,6 +16,7 @@ from sdcduck.guard.expressions import (
     is_zero,
     text,
 )
+from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
@@ -68,6 +69,18 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
         return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"
     raise Refused("SDC050", _instead(scope, node))
+
+
+def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> str:
+    """The number of different values of dimensions among records, where that is a number with noise of its own.
+
+    Raises:
+        Refused: it is another aggregate of dimensions, or of another method.
+    """
+    if not isinstance(scope.method, DifferentialPrivacy) or not isinstance(node, exp.Count):
+        raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
+    value = scope.over_dimensions(node.this.expressions[0]).sql("duckdb")
+    return scope.method.values(value, "true" if condition is None else scope.condition_sql(condition))
 
 
 def _instead(scope: Scope, node: exp.Expr) -> str:
@@ -233,6 +246,8 @@ def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers)
     scope.refuse_filled(value)
     if scope.kind_of(value) >= 0 or not 0 < float(share.this) < 1:
         raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
+    if isinstance(scope.method, DifferentialPrivacy) and scope.role(value) is Role.MEASURE:
+        return scope.method.quantile_of(text(value), scope.called(value), share.this, condition)
     return numbers.quantile(text(value), share.this, condition)
 
 
@@ -252,7 +267,7 @@ def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -
     if scope.method.brings_together and scope.added(value) is not None:
         # Where each unit has two rows it would be a second answer to what the variance of these rows says.
         raise Refused("SDC052", "a variance of sums that units have")
-    column = bounded(text(value), _LARGEST_SQUARED)
+    column = text(value) if scope.policy.privacy.holds else bounded(text(value), _LARGEST_SQUARED)
     variance = numbers.variance(column, condition, scope.called(value))
     if isinstance(node, (exp.VariancePop, exp.StddevPop)):
         known = numbers.known(column, condition)

@@ -7,27 +7,36 @@
     SELECT region AS _g0 FROM (FROM (VALUES ('n'), ('s'), (NULL)) AS _d0(region)) AS people
     WHERE region <> 'n' GROUP BY region
 
-So the groups that are answered follow from the question and from what was declared. What a condition says of declared
-domains alone narrows them; what it says of anything else decides what is counted.
+So the groups that are answered follow from the question and from what was declared (`possible_groups`).
 
-One person must not change more than the proof says: one table, of which each unit has one row, and nothing beside it.
+One person must not change more than the proof says: one table, of which each unit has one row, and beside it nothing
+but public relations in which each record finds one row at most.
+
+Of grouping sets, noise is drawn for those that are part of no other one. The groups of the others are made of theirs::
+
+    GROUP BY ROLLUP (region, sex)
+
+    SELECT _g0, _g1, sum(_f0_0) AS _f0_0, .. FROM (the numbers of region and sex)
+    GROUP BY GROUPING SETS ((_g0, _g1), (_g0), ())
+
+So they add up, and the question is shared by fewer numbers. Over all numbers of an answer the variance of the noise is
+about the same: each set has that of all its finest groups in sum, where it would have that of its own groups times the
+number of sets. What does not add up, such as numbers of distinct values, is drawn for each set by itself.
 """
 
 from __future__ import annotations
 
-from sqlglot import exp, parse_one
+from collections.abc import Sequence
 
-from sdcduck.catalog import Policy
-from sdcduck.guard.calls import Drawn
-from sdcduck.guard.expressions import conjuncts
-from sdcduck.guard.methods.dp import DifferentialPrivacy, value_of
+from sqlglot import exp
+
+from sdcduck.guard.calls import Drawn, Grouping, Noised
+from sdcduck.guard.expressions import grouping_sets, text
+from sdcduck.guard.methods.dp import DifferentialPrivacy
+from sdcduck.guard.protect.materialize import APART
+from sdcduck.guard.protect.possible_groups import Level, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
-from sdcduck.quoting import folded, identifier
-
-_TIMES = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
-_SEVERAL = (exp.Cube, exp.Rollup, exp.GroupingSets)
-_MOST_COMBINATIONS = 50_000
 
 
 def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
@@ -42,75 +51,88 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
     method = scope.method
     if not isinstance(method, DifferentialPrivacy):
         return None
-    table = scope.relation.table
-    if table is None or grouped.args.get("joins") or grouped.args.get("laterals"):
-        raise Refused("SDC081", "a join with records: ask for counts, and join these")
-    group, where = grouped.args.get("group"), grouped.args.get("where")
+    _take_apart(scope.select, grouped)
+    level = level_of(scope, grouped)
     items = {item.alias: item.unalias() for item in grouped.expressions}
-    for part in filter(None, [*items.values(), where, group]):
-        _check(part, scope.alias)
-    keys = {name: node for name, node in items.items() if name not in method.noised}
-    if group is not None and group.find(*_SEVERAL) is not None:
-        raise Refused("SDC081", "GROUPING SETS, CUBE or ROLLUP: ask for one grouping at a time")
-    if not all(name.startswith("_g") for name in keys) or bool(keys) != bool(group and group.expressions):
-        raise Refused("SDC081", "a number that is worked out over records")
-    if len(keys) == len(items):
-        raise Refused("SDC081", "nothing is counted or added up, and the domain is public: DESCRIBE the table")
+    keys = {name: node for name, node in items.items() if name.startswith("_g")}
     totals = {name: method.noised[name] for name in items if name in method.noised}
-    return Drawn(scope.policy.name, _cells(scope, grouped, keys) if keys else None, tuple(keys), totals)
+    about = {name: node for name, node in items.items() if name not in keys and name not in totals}
+    sets = grouping_sets(grouped.args.get("group"))
+    if any(node.find(exp.Query) is not None for node in items.values()):
+        raise Refused("SDC081", "a subquery in an aggregate")
+    if any(sets is None or not isinstance(node, exp.Grouping) for node in about.values()):
+        raise Refused("SDC081", "a number that is worked out over records")
+    if not totals:
+        raise Refused("SDC081", "nothing is counted or added up, and the domain is public: DESCRIBE the table")
+    if sets is None:
+        if bool(keys) != bool(grouped.args.get("group") and grouped.args["group"].expressions):
+            raise Refused("SDC081", "groups that are not shown")
+        groupings = [Grouping(grouped, possible_groups(level, keys) if keys else None, tuple(keys))]
+    else:
+        names = {text(node): name for name, node in keys.items()}
+        asked = [frozenset(names[text(leaf)] for leaf in one) for one in sets]
+        groupings = _of_sets(level, asked, keys, about, totals)
+    return Drawn(scope.policy.name, tuple(groupings), totals)
 
 
-def _check(part: exp.Expr, alias: str) -> None:
-    """Refuse what does not look at the one table, at one time."""
-    if part.find(exp.Query) is not None:
-        raise Refused("SDC081", "a subquery beside records: ask it first, and write what it says into WHERE")
-    if part.find(*_TIMES) is not None:
-        raise Refused("SDC081", "the time of day: write the date")
-    if any(column.table != alias for column in part.find_all(exp.Column)):
-        raise Refused("SDC081", "a column that is not of the table")
+def _of_sets(
+    level: Level,
+    asked: Sequence[frozenset[str]],
+    keys: dict[str, exp.Expr],
+    about: dict[str, exp.Expr],
+    totals: dict[str, Noised],
+) -> list[Grouping]:
+    """The groupings that noise is drawn for where there are grouping sets, with the sets that follow from each."""
+    adds = all(noised.adds for noised in totals.values())
+    own = [one for one in dict.fromkeys(asked) if not adds or not any(one < other for other in asked)]
+    made_of: dict[frozenset[str], list[frozenset[str]]] = {one: [] for one in own}
+    for one in asked:
+        made_of[one if one in made_of else min((other for other in own if one < other), key=len)].append(one)
+    return [_of_set(level, one, sets, keys, about, totals) for one, sets in made_of.items()]
 
 
-def _cells(scope: Scope, grouped: exp.Select, keys: dict[str, exp.Expr]) -> exp.Select:
-    """The SELECT of the groups."""
-    policy = scope.policy
-    domains = {folded(name) for name, _, _ in policy.privacy.domains}
-    for key in keys.values():
-        for column in key.find_all(exp.Column):
-            if folded(column.name) not in domains:
-                raise Refused("SDC081", _NO_DOMAIN.format(column.name))
-    where = grouped.args.get("where")
-    narrowing = [
-        part
-        for part in (conjuncts(where.this) if where is not None else [])
-        if {folded(column.name) for column in part.find_all(exp.Column)} <= domains
-    ]
-    asked = {folded(column.name) for part in (*keys.values(), *narrowing) for column in part.find_all(exp.Column)}
-    made = exp.Select(expressions=[exp.alias_(node.copy(), name, quoted=True) for name, node in keys.items()])
-    made.set("from_", exp.From(this=_combinations(policy, asked, scope.records_sql)))
-    if narrowing:
-        made.set("where", exp.Where(this=exp.and_(*(part.copy() for part in narrowing), copy=False)))
-    made.set("group", grouped.args["group"].copy())
-    return made
-
-
-_NO_DOMAIN = "groups of '{0}', for which the custodian declared no domain: domains := {{'{0}': [..]}}"
-
-
-def _combinations(policy: Policy, asked: set[str], alias: str) -> exp.Expr:
-    """All combinations of the values of domains, and of none, as a relation of this name."""
-    every, number = [], 1
-    for place, (name, kind, values) in enumerate(policy.privacy.domains):
-        if folded(name) not in asked:
-            continue
-        number *= len(values) + 1
-        rows = ", ".join(
-            f"({value})" for value in (*(value_of(kind, text) for text in values), f"CAST(NULL AS {kind})")
+def _of_set(
+    level: Level,
+    of: frozenset[str],
+    sets: Sequence[frozenset[str]],
+    keys: dict[str, exp.Expr],
+    about: dict[str, exp.Expr],
+    totals: dict[str, Noised],
+) -> Grouping:
+    mine = {name: node for name, node in keys.items() if name in of}
+    grouped = level.select.copy()
+    grouped.set("expressions", [item for item in grouped.expressions if item.alias in mine or item.alias in totals])
+    grouped.set("group", exp.Group(expressions=[node.copy() for node in mine.values()]) if mine else None)
+    places = {text(node): name for name, node in keys.items()}
+    shown = [f'"{name}"' if name in mine else f'NULL AS "{name}"' for name in keys]
+    shown += [_added_up(name, noised) for name, noised in totals.items()]
+    for name, node in about.items():
+        asked = [places[text(one)] for one in node.expressions]
+        bits = " + ".join(
+            f'{2**at} * GROUPING("{key}")' if key in mine else str(2**at) for at, key in enumerate(reversed(asked))
         )
-        every.append(f"(VALUES {rows}) AS _d{place}({identifier(name)})")
-    if number > _MOST_COMBINATIONS:
-        raise Refused("SDC081", f"more than {_MOST_COMBINATIONS} groups: ask for fewer columns at a time")
-    relation: exp.Expr = parse_one(
-        f"SELECT 1 FROM (SELECT * FROM {' CROSS JOIN '.join(every) or '(SELECT 1)'}) AS {alias}", read="duckdb"
-    )
-    made: exp.Expr = relation.args["from_"].this
-    return made
+        shown.append(f'CAST({bits} AS BIGINT) AS "{name}"')
+    listed = ", ".join("(" + ", ".join(f'"{name}"' for name in keys if name in one) + ")" for one in sets)
+    around = (f"SELECT {', '.join(shown)} FROM (", f") GROUP BY GROUPING SETS ({listed})")
+    cells = possible_groups(level, mine) if mine else None
+    return Grouping(grouped, cells, tuple(mine), around, adds_up=any(one < of for one in sets))
+
+
+def _added_up(name: str, noised: Noised) -> str:
+    """The sum of noisy totals: of those that are not whole in one order, so that its last digits are the same again."""
+    if noised.statistic == "count":
+        return f'CAST(coalesce(sum("{name}"), 0) AS BIGINT) AS "{name}"'
+    return f'coalesce(sum("{name}" ORDER BY "{name}"), 0) AS "{name}"'
+
+
+def _take_apart(select: exp.Select, grouped: exp.Select) -> None:
+    """Move what was set apart from the records of a block to where these are: they are looked at on their own."""
+    with_ = select.args.get("with_")
+    if with_ is None:
+        return
+    moved = [cte for cte in with_.expressions if cte.alias.startswith(APART)]
+    if not moved:
+        return
+    left = [cte for cte in with_.expressions if all(cte is not other for other in moved)]
+    select.set("with_", exp.With(expressions=left, recursive=with_.args.get("recursive")) if left else None)
+    grouped.set("with_", exp.With(expressions=moved))

@@ -14,7 +14,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.protect.materialize import compared, joined, set_apart
 from sdcduck.guard.protect.scalar_subqueries import JOINED
-from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.protect.scope import Scope, source_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label
 from sdcduck.quoting import folded, identifier
@@ -124,6 +124,8 @@ def check_joins(scope: Scope) -> None:
             raise Refused("SDC033", folded(" ".join(filter(None, kind))))
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
+        if scope.policy.privacy.holds and (relation.label is not Label.PUBLIC or relation.source is None):
+            raise Refused("SDC081", "a join with records or answers: ask for counts, and join these")
         if relation.one_row and kind == _INNER[2] and join.args.get("on") is None:
             join.set("this", _apart(scope, join.this))
             continue
@@ -185,7 +187,13 @@ def _compared_as_known(scope: Scope, mine: exp.Column, other: exp.Column) -> tup
 def _apart(scope: Scope, relation: exp.Expr) -> exp.Table:
     """The table that stands in place of a public relation that is none, under the same name."""
     alias = relation.args.get("alias") or exp.TableAlias(this=exp.to_identifier(relation.alias_or_name, quoted=True))
-    query = joined(relation)
+    source = scope.sources[relation.alias_or_name].source
+    if scope.policy.privacy.holds and isinstance(relation, exp.Table) and source is not None:
+        # What stands in a WITH farther out is not there where noise is drawn.
+        query = joined(source_of(source).copy())
+        scope.progress.made(query)
+    else:
+        query = joined(relation)
     scope.progress.made_around(query)
     table = set_apart(scope.select, query, scope.progress.number())
     table.set("alias", exp.TableAlias(this=alias.this.copy()))

@@ -33,6 +33,7 @@ class Progress:
             written: no name that a query could have.
         ties: what ties subqueries in EXISTS to the records around them, by their identity.
         subqueries: over units in WHERE, with their relations, by their identity.
+        records: what stands in FROM for the records of a table, by its identity.
         seen: the identities of the parts that were looked at.
         query: labels a query and protects what it aggregates, in place.
     """
@@ -50,6 +51,7 @@ class Progress:
     numbers: dict[str, Numbered] = field(default_factory=dict)
     ties: dict[int, Tied] = field(default_factory=dict)
     subqueries: dict[int, tuple[exp.Expr, Relation]] = field(default_factory=dict)
+    records: dict[int, exp.Expr] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     query: Callable[[exp.Expr, Mapping[str, Relation]], Relation] = field(init=False)
 

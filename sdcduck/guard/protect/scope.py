@@ -319,8 +319,10 @@ class Scope:
         """Put the table that the method answers from in place of the table of the policy."""
         table = self.select.args["from_"].this
         if self.relation.table is not None and isinstance(table, exp.Table):
-            self.select.args["from_"].set("this", source_of(f"{self.method.source()} AS {self.records_sql}").copy())
+            records = source_of(f"{self.method.source()} AS {self.records_sql}").copy()
+            self.select.args["from_"].set("this", records)
             self.progress.made(self.select.args["from_"])
+            self.progress.records[id(records)] = records
 
 
 _OF_ONE_KIND = "units of one kind, of which each may have several of another; take all kinds together, also {}"

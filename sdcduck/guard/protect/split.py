@@ -5,14 +5,13 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sdcduck.guard.expressions import (
-    duckdb_name,
     is_aggregate,
     is_query,
     released,
     text,
     without_nulls,
 )
-from sdcduck.guard.protect.aggregates import number, quantiles
+from sdcduck.guard.protect.aggregates import distinct_values, number, quantiles
 from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
@@ -95,7 +94,9 @@ class Split:
         if several:
             return exp.Array(expressions=[self._aggregate(one, condition) for one in several])
         if not self.scope.method.groups_tell and is_of_values(self.scope, node):
-            raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
+            column = self.released.published(distinct_values(self.scope, node, condition))
+            self.described.learn(column, node)
+            return released(column, node)
         if is_of_values(self.scope, node):
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)

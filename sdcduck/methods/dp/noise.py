@@ -24,7 +24,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -195,3 +195,47 @@ def rho_of(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon_of(middle, delta) <= epsilon else (low, middle)
     return low
+
+
+def _choice(scale: float, gaussian: bool) -> Any:
+    dp = _opendp()
+    domain = dp.vector_domain(dp.atom_domain(T=dp.i64))
+    measure = dp.zero_concentrated_divergence() if gaussian else dp.max_divergence()
+    return dp.m.make_noisy_max(domain, dp.linf_distance(T=dp.i64), measure, scale)
+
+
+def choice_scale_of(sensitivity: float, cost: float, *, gaussian: bool) -> float:
+    """The scale of a choice among numbers that costs so much.
+
+    Args:
+        sensitivity: how far apart neighbours are in how well a number fits.
+    """
+    return math.ceil(sensitivity) / math.sqrt(2 * cost) if gaussian else 2 * math.ceil(sensitivity) / cost
+
+
+def choice_cost_of(sensitivity: float, scale: float, *, gaussian: bool) -> float:
+    """What OpenDP certifies that it costs."""
+    return float(_choice(scale, gaussian).map(math.ceil(sensitivity)))
+
+
+def chosen(
+    histograms: Sequence[Mapping[int, int]], positions: int, below: int, above: int, scale: float, *, gaussian: bool
+) -> list[int]:
+    """For each group a position on a grid, near that with ``below`` of ``below + above`` parts of the records below it.
+
+    The exponential mechanism of Smith (2011, algorithm 2) on a grid, as report noisy max: a position fits by
+    -|above * (records below it) - below * (records above it)|, and OpenDP chooses among all of them.
+
+    Args:
+        histograms: of each group, how many records have a position; others have none.
+        positions: how many there are, from 0.
+    """
+    choice, found = _choice(scale, gaussian), []
+    for histogram in histograms:
+        counts = np.zeros(positions, np.int64)
+        for position, number in histogram.items():
+            counts[max(0, min(positions - 1, position))] += number
+        under = np.cumsum(counts) - counts
+        over = counts.sum() - under - counts
+        found.append(int(choice((-np.abs(above * under - below * over)).tolist())))
+    return found

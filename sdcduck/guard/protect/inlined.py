@@ -1,0 +1,65 @@
+"""Queries of WITH that are records and nothing else stand where they are read, if noise is drawn outside of the query.
+
+::
+
+    WITH old AS (SELECT * FROM people WHERE age > 60) SELECT region, count(*) FROM old GROUP BY region
+
+    SELECT region, count(*) FROM (SELECT * FROM people WHERE age > 60) AS old GROUP BY region
+
+The numbers of a block are worked out on their own then, before the rest of the query is, and nothing may stand outside.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from sqlglot import exp
+
+from sdcduck.catalog import Policy
+from sdcduck.guard.protect.groups import groups_records
+from sdcduck.guard.protect.recursion import is_recursive
+from sdcduck.quoting import folded
+
+
+def inline_records(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
+    """Put queries of WITH that filter, join and rename records in place of their names.
+
+    Where a name stands for two things in a query nothing is moved, and whoever looks at records there refuses it.
+
+    Args:
+        policies: by folded name.
+    """
+    private = {name for name, policy in policies.items() if policy.privacy.holds}
+    every = [folded(cte.alias) for cte in tree.find_all(exp.CTE)]
+    if not every or private.isdisjoint(folded(table.name) for table in tree.find_all(exp.Table)):
+        return
+    if len(set(every)) < len(every) or not policies.keys().isdisjoint(every):
+        return
+    while (cte := next((cte for cte in tree.find_all(exp.CTE) if _is_records(cte, private)), None)) is not None:
+        _put(tree, cte)
+
+
+def _is_records(cte: exp.CTE, private: Collection[str]) -> bool:
+    """Whether a query of WITH is records of one table, read once: its copies do not grow with each other."""
+    select = cte.this
+    if cte.alias_column_names or is_recursive(cte) or not isinstance(select, exp.Select) or groups_records(select):
+        return False
+    from_ = select.args.get("from_")
+    read = [table for table in select.find_all(exp.Table) if folded(table.name) in private]
+    return len(read) == 1 and from_ is not None and any(table is read[0] for table in from_.find_all(exp.Table))
+
+
+def _put(tree: exp.Expr, cte: exp.CTE) -> None:
+    name, with_ = folded(cte.alias), cte.parent
+    assert isinstance(with_, exp.With)
+    whole = with_.parent
+    cte.pop()
+    if not with_.expressions and whole is not None:
+        whole.set("with_", None)
+    for table in [table for table in tree.find_all(exp.Table) if folded(table.name) == name]:
+        called = exp.TableAlias(this=exp.to_identifier(table.alias_or_name, quoted=True))
+        made = exp.Subquery(this=cte.this.copy(), alias=called)
+        for part, value in table.args.items():
+            if value and part not in ("this", "alias"):  # such as a sample, which is refused where it stands
+                made.set(part, value)
+        table.replace(made)

@@ -1,0 +1,247 @@
+"""The groups that there may be, over no record: what a block says of its records, said of the values of domains.
+
+::
+
+    SELECT area, count(*) FROM (SELECT region, age FROM people WHERE region <> 'n') AS p JOIN regions USING (region)
+    WHERE age > 60 GROUP BY area
+
+    SELECT area AS _g0
+    FROM (SELECT region FROM (FROM (VALUES ('n'), ('s'), (NULL)) AS _d0(region)) AS people WHERE region <> 'n') AS p
+        JOIN regions USING (region)
+    GROUP BY area
+
+Columns of records without a domain are unknown here, and so is all that is made of them. A condition on anything
+unknown is left out, and so is a relation that is joined by it: more groups are possible then, never fewer. So each
+record is in a group that is possible, and which are follows from the question, from what was declared and from public
+tables.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp, parse_one
+
+from sdcduck.catalog import Policy
+from sdcduck.guard.expressions import conjuncts, is_aggregate, is_query
+from sdcduck.guard.methods.dp import value_of
+from sdcduck.guard.protect.materialize import APART
+from sdcduck.guard.protect.progress import Progress
+from sdcduck.guard.protect.scope import Scope, aliased
+from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded, identifier
+
+_TIMES = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
+_CLAUSES = frozenset(["expressions", "from_", "joins", "where", "with_"])
+_MOST_COMBINATIONS = 50_000
+
+
+@dataclass
+class Level:
+    """A SELECT over the records of one table, in which each has one row at most.
+
+    Attributes:
+        select: it.
+        policy: of the table.
+        alias: what its records are called.
+        inner: the SELECT that they come from; None: they are the table itself.
+        known: the lower-case names of columns that records without a row have, too.
+        public: the aliases of public relations that can be joined without records.
+    """
+
+    select: exp.Select
+    policy: Policy
+    alias: str
+    inner: Level | None
+    known: frozenset[str]
+    public: set[str] = field(default_factory=set)
+
+    def knows(self, node: exp.Expr) -> bool:
+        """Whether an expression can be worked out without records."""
+        return all(
+            folded(column.name) in self.known if column.table == self.alias else column.table in self.public
+            for column in columns_of(node)
+        )
+
+    def unknown(self, node: exp.Expr) -> exp.Column | None:
+        """A column of an expression that is not known without records."""
+        return next((column for column in columns_of(node) if not self.knows(column)), None)
+
+    def conditions(self) -> list[exp.Expr]:
+        """Those of WHERE that can be looked at without records."""
+        where = self.select.args.get("where")
+        return [part for part in (conjuncts(where.this) if where is not None else []) if self.knows(part)]
+
+
+def columns_of(node: exp.Expr) -> list[exp.Column]:
+    """The columns in an expression, but for those in subqueries: these are of public tables alone."""
+    return [part for part in node.walk(prune=is_query) if isinstance(part, exp.Column)]
+
+
+def level_of(scope: Scope, grouped: exp.Select) -> Level:
+    """The block, looked through down to the one table that its records come from.
+
+    Raises:
+        Refused: there is more to it than filtering, renaming and joining public tables.
+    """
+    return _level(scope, grouped, is_block=True)
+
+
+def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
+    more = {part for part, value in select.args.items() if value} - _CLAUSES - ({"group"} if is_block else set())
+    if more or select.args.get("from_") is None:
+        raise Refused("SDC081", "a subquery of records that does more than filter, rename and join public tables")
+    _check_with(scope, select)
+    source, joins = select.args["from_"].this, select.args.get("joins") or []
+    for relation in [source, *(join.this for join in joins)]:
+        if any(value for part, value in relation.args.items() if part not in ("this", "alias", "db", "catalog")):
+            raise Refused("SDC081", "records in an unusual place")
+    alias, inner = source.alias_or_name, None
+    if id(source) in scope.progress.records:
+        known = frozenset(folded(name) for name, _, _ in scope.policy.privacy.domains)
+    elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
+        inner = _level(scope, source.this, is_block=False)
+        items = [item for item in inner.select.expressions if inner.knows(item.unalias())]
+        known = frozenset(folded(item.alias_or_name) for item in items)
+    else:
+        raise Refused("SDC081", "records that stand neither in a table nor in a subquery")
+    found = Level(select, scope.policy, alias, inner, known)
+    aliases = {alias}
+    for join in joins:
+        if not _is_public(join.this, scope.progress, _apart(select)):
+            raise Refused("SDC081", "a join with records or answers: ask for counts, and join these")
+        aliases.add(join.this.alias_or_name)
+        on = join.args.get("on")
+        if on is None:
+            raise Refused("SDC081", "a join of records without an equality")
+        _check(on, aliases, set(), scope.progress)
+        found.public.add(join.this.alias_or_name)
+        if not found.knows(on):
+            found.public.remove(join.this.alias_or_name)
+    where, group = select.args.get("where"), select.args.get("group")
+    for part in filter(None, [where, group, *([] if is_block else select.expressions)]):
+        _check(part, aliases, _apart(select), scope.progress)
+    for item in select.expressions if is_block else []:
+        _check_columns(item, aliases)
+    return found
+
+
+def _check(part: exp.Expr, aliases: set[str], apart: set[str], progress: Progress) -> None:
+    """Refuse what does not look at one record and what is public of it, at one time."""
+    for node in part.walk(prune=is_query):
+        if is_aggregate(node) or isinstance(node, exp.Window):
+            raise Refused("SDC081", "numbers of each unit: ask for counts of records")
+        if is_query(node):
+            _check_query(node, apart, progress)
+    _check_columns(part, aliases)
+
+
+def _check_columns(part: exp.Expr, aliases: set[str]) -> None:
+    if part.find(*_TIMES) is not None:
+        raise Refused("SDC081", "the time of day: write the date")
+    if any(column.table not in aliases for column in columns_of(part)):
+        raise Refused("SDC081", "a column that is not of the table")
+
+
+def _check_query(query: exp.Expr, apart: set[str], progress: Progress) -> None:
+    """Refuse a subquery that is about anything but public tables, or not the same for all records."""
+    inside = {table.alias_or_name for table in query.find_all(exp.Table, exp.Subquery, exp.Values)}
+    if not _is_public(query, progress, apart):
+        raise Refused("SDC081", "a subquery of records or answers: ask it first, and write what it says into WHERE")
+    if any(column.table not in inside for column in query.find_all(exp.Column)):
+        raise Refused("SDC081", "a subquery that looks at the records around it: write IN (SELECT ..)")
+
+
+def _apart(select: exp.Select) -> set[str]:
+    """The names of public relations that stand in the WITH of a SELECT."""
+    with_ = select.args.get("with_")
+    return {cte.alias for cte in with_.expressions} if with_ is not None else set()
+
+
+def _check_with(scope: Scope, select: exp.Select) -> None:
+    with_ = select.args.get("with_")
+    for cte in with_.expressions if with_ is not None else []:
+        if not cte.alias.startswith(APART) or not _is_public(cte.this, scope.progress, set()):
+            raise Refused("SDC081", "records beside a WITH that is not public")
+        if cte.find(*_TIMES) is not None:
+            raise Refused("SDC081", "the time of day: write the date")
+
+
+def _is_public(relation: exp.Expr, progress: Progress, apart: set[str]) -> bool:
+    """Whether all that is read in a relation are public tables, or set apart."""
+    made = apart | {cte.alias for cte in relation.find_all(exp.CTE)}
+    public = {name for name, policy in progress.policies.items() if policy.label == "public"}
+    return all(table.name in made or folded(table.name) in public for table in relation.find_all(exp.Table))
+
+
+def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
+    """The SELECT of the groups of a block.
+
+    Args:
+        keys: the group keys, by the names of their columns.
+
+    Raises:
+        Refused: they are not known without records.
+    """
+    for key in keys.values():
+        column = level.unknown(key)
+        if column is not None and column.table == level.alias:
+            raise Refused("SDC081", _NO_DOMAIN.format(column.name))
+        if column is not None:
+            raise Refused("SDC081", f"groups of '{column.name}', which is joined by a column without a domain")
+    items = [exp.alias_(node.copy(), name, quoted=True) for name, node in keys.items()]
+    made = _over_domains(level, items)
+    made.set("group", exp.Group(expressions=[node.copy() for node in keys.values()]))
+    return made
+
+
+def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
+    """A level over domains: these of its columns, and all conditions that are known."""
+    conditions = level.conditions()
+    parts: list[exp.Expr] = [*items, *conditions]
+    joins: list[exp.Join] = []
+    for join in reversed(level.select.args.get("joins") or []):
+        alias = join.this.alias_or_name
+        wanted = any(column.table == alias for part in parts for column in columns_of(part))
+        if alias in level.public and (wanted or (join.side or "") == ""):
+            joins.insert(0, join.copy())
+            parts.append(join.args["on"])
+    asked = {folded(column.name) for part in parts for column in columns_of(part) if column.table == level.alias}
+    made = exp.Select(expressions=items)
+    if level.inner is None:
+        made.set("from_", exp.From(this=_combinations(level.policy, asked, identifier(level.alias))))
+    else:
+        shown = [item.copy() for item in level.inner.select.expressions if folded(item.alias_or_name) in asked]
+        inner = _over_domains(level.inner, shown or [exp.alias_(exp.Literal.number(1), "_one", quoted=True)])
+        made.set("from_", exp.From(this=aliased(inner, level.alias)))
+    if joins:
+        made.set("joins", joins)
+    with_ = level.select.args.get("with_")
+    if with_ is not None:
+        made.set("with_", with_.copy())
+    if conditions:
+        made.set("where", exp.Where(this=exp.and_(*(part.copy() for part in conditions), copy=False)))
+    return made
+
+
+_NO_DOMAIN = "groups of '{0}', for which the custodian declared no domain: domains := {{'{0}': [..]}}"
+
+
+def _combinations(policy: Policy, asked: set[str], alias: str) -> exp.Expr:
+    """All combinations of the values of domains, and of none, as a relation of this name."""
+    every, number = [], 1
+    for place, (name, kind, values) in enumerate(policy.privacy.domains):
+        if folded(name) not in asked:
+            continue
+        number *= len(values) + 1
+        rows = ", ".join(
+            f"({value})" for value in (*(value_of(kind, text) for text in values), f"CAST(NULL AS {kind})")
+        )
+        every.append(f"(VALUES {rows}) AS _d{place}({identifier(name)})")
+    if number > _MOST_COMBINATIONS:
+        raise Refused("SDC081", f"more than {_MOST_COMBINATIONS} groups: ask for fewer columns at a time")
+    relation: exp.Expr = parse_one(
+        f"SELECT 1 FROM (SELECT * FROM {' CROSS JOIN '.join(every) or '(SELECT 1)'}) AS {alias}", read="duckdb"
+    )
+    made: exp.Expr = relation.args["from_"].this
+    return made
