@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import threading
+from pathlib import Path
 
+import duckdb
 import pytest
 from effort import times
 
 import sdcduck
+from sdcduck.functions import shutdown
+from sdcduck.functions.shutdown import others_run
 
 _BEGIN = """
 import threading, sdcduck
@@ -73,3 +78,32 @@ def test_calls_after_the_end_are_refused() -> None:
     calls.end()
     with pytest.raises(sdcduck.SDCError, match="the program has ended"):
         function(1)
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the system does not tell what threads do")
+def test_a_thread_that_still_runs_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not only one that is inside a function: on its way there it may wait for a processor for long."""
+    looks, stop, begun = [], threading.Event(), threading.Event()
+
+    def look() -> bool:
+        looks.append(others_run())
+        if len(looks) == 200:
+            stop.set()
+        return looks[-1]
+
+    def query() -> None:
+        with duckdb.connect() as con:
+            begun.set()
+            while not stop.is_set():
+                con.execute("SELECT sum(sin(range)) FROM range(20_000_000)").fetchall()
+
+    monkeypatch.setattr(shutdown, "others_run", look)
+    monkeypatch.setattr(shutdown, "_RUNNING", 60.0)
+    monkeypatch.setattr(shutdown, "_PATIENCE", 60.0)
+    thread = threading.Thread(target=query)
+    thread.start()
+    begun.wait()
+    shutdown.Calls().end()
+    assert stop.is_set()
+    assert any(looks)
+    thread.join()

@@ -2,7 +2,8 @@
 
 A statement that is read as a stream goes on in DuckDB's own threads until its buffer is full. Where one of these calls
 Python while the interpreter ends, the process aborts (``PyGILState_Release``). So at the end the statements are
-interrupted, functions refuse to be called, and what is still inside them is waited for.
+interrupted, functions refuse to be called, and what is still inside them is waited for. So is any other thread that
+runs or waits for a processor: it may be on its way into one, which on a busy machine takes as long as it takes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from time import monotonic, sleep
 
 import duckdb
@@ -21,6 +23,10 @@ from sdcduck.errors import SDCError
 QUIET = 0.05
 """Seconds without a call after which no thread is taken to be on its way to one."""
 _PATIENCE = 10.0
+"""Seconds that calls are waited for."""
+_RUNNING = 2.0
+"""Seconds that other threads are waited for: a program may have one that has nothing to do with DuckDB."""
+_TASKS = Path("/proc/self/task")
 _TURN = 0.005
 
 
@@ -66,9 +72,21 @@ class Calls:
                 con.interrupt()
         while monotonic() - began < _PATIENCE:
             with self._lock:
+                if monotonic() - began < _RUNNING and others_run():
+                    self._last = monotonic()
                 if not self._inside and monotonic() - self._last > QUIET:
                     return
             sleep(_TURN)
+
+
+def others_run() -> bool:
+    """Whether another thread runs, or waits for a processor or a disk; not known where the system does not tell."""
+    own = str(threading.get_native_id())
+    for task in _TASKS.glob("*/stat"):
+        with suppress(OSError):  # it has just ended
+            if task.parent.name != own and task.read_text().rpartition(")")[2].split()[0] in "RD":
+                return True
+    return False
 
 
 CALLS = Calls()
