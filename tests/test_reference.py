@@ -188,6 +188,10 @@ CALLS = {
     "sdc_dp_covariance": (
         "sdc_dp_covariance('visits_without_key', ['patient'], bounds := {'patient': [0, 9]}, epsilon := 1)"
     ),
+    "sdc_dp_composition_each": "sdc_dp_composition_each(1, 1e-3, 105)",
+    "sdc_dp_regression": (
+        "sdc_dp_regression('(SELECT i AS x, 2 * i AS y FROM range(9) r(i))', 'y', ['x'], bounds := {'x': [0, 9], 'y': [0, 18]}, epsilon := 1)"
+    ),
     "sdc_dp_mean_test": (
         "sdc_dp_mean_test('(SELECT i % 2 AS arm, i AS x FROM range(9) r(i))', by := 'arm', groups := ['0', '1'], "
         "columns := ['x'], bounds := {'x': [0, 9]}, epsilon := 1)"
@@ -263,7 +267,7 @@ CALLS = {
     "sdc_plan_log": "sdc_plan_log(path := 'people.plans')",
     "sdc_sequence_check": """sdc_sequence_check('(SELECT 1 AS question, 1 AS set, ''a'' AS cell)', '(SELECT ''a'' AS cell, 5 AS units)', variance := 2)""",
     "sdc_sequence": "sdc_sequence('people')",
-    "sdc_sequence_rehearsal": f"sdc_sequence_rehearsal('{_EMPTY_FILE}', 'people', secrets := ['sex'])",
+    "sdc_sequence_rehearsal": f"sdc_sequence_rehearsal('{_EMPTY_FILE}', 'people', secrets := ['region'])",
     "sdc_question_budget": "sdc_question_budget('people', NULL)",
     "sdc_questions": "sdc_questions('people')",
     "sdc_dp_ledger": "sdc_dp_ledger('people')",

@@ -93,10 +93,7 @@ def plan_protect(
     if limit.holds:
         check_sequence(cursor, table, policy, limit)
         policy = replace(policy, sequence=limit)
-    _check_not_public(cursor, policy)
-    _check_population(cursor, policy)
-    check_owned(cursor, policy)
-    _check_open_twice(cursor, policy)
+    _check_beside_others(cursor, policy)
 
     def store() -> pa.Table:
         noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
@@ -114,6 +111,14 @@ def plan_protect(
         )
 
     return Rows(store)
+
+
+def _check_beside_others(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
+    """Refuse a policy that tells, together with what else is declared, more than it does alone."""
+    _check_not_public(cursor, policy)
+    _check_population(cursor, policy)
+    check_owned(cursor, policy)
+    _check_open_twice(cursor, policy)
 
 
 def _kinds(
