@@ -76,13 +76,6 @@ THROUGH = [
 """Questions about records in subqueries, and how many of their columns are groups."""
 
 
-@pytest.mark.parametrize(("question", "keys"), THROUGH)
-def test_records_in_subqueries_that_filter_and_rename(
-    guard: Guard, plain: duckdb.DuckDBPyConnection, question: str, keys: int
-) -> None:
-    near(guard, plain, question, keys)
-
-
 JOINED = [
     ("SELECT area, count(*) FROM people JOIN regions USING (region) GROUP BY area", 1),
     ("SELECT area, count(*), avg(income) FROM people LEFT JOIN regions USING (region) GROUP BY area", 1),
@@ -103,11 +96,6 @@ JOINED = [
      1),
 ]  # fmt: skip
 """Questions about records and public tables."""
-
-
-@pytest.mark.parametrize(("question", "keys"), JOINED)
-def test_public_tables_beside_records(guard: Guard, plain: duckdb.DuckDBPyConnection, question: str, keys: int) -> None:
-    near(guard, plain, question, keys)
 
 
 def test_groups_of_public_tables_are_those_that_the_domain_finds(guard: Guard) -> None:
@@ -133,8 +121,8 @@ SETS = [
 """Questions with several groupings at once, and numbers that do not add up."""
 
 
-@pytest.mark.parametrize(("question", "keys"), SETS)
-def test_grouping_sets_and_numbers_of_values(
+@pytest.mark.parametrize(("question", "keys"), [*THROUGH, *JOINED, *SETS])
+def test_numbers_are_near_those_of_the_records(
     guard: Guard, plain: duckdb.DuckDBPyConnection, question: str, keys: int
 ) -> None:
     near(guard, plain, question, keys)

@@ -29,9 +29,14 @@ def envelope(penalties: Floats) -> tuple[float, float]:
     q = len(penalties)
     if not penalties.any():
         return float(q), 0.0
-    # A penalty of 0 alone makes the sum 1 at b = 1: the root is not below.
-    b = float(
-        scipy.optimize.brentq(lambda at: float((1 / (at + 2 * penalties)).sum()) - 1, 1.0 - 1e-12, float(q), xtol=1e-14)
+    # A penalty of 0 alone makes the sum 1 at b = 1, penalties that are 0 but for rounding at q: the ends lie beyond.
+    b = min(
+        float(q),
+        float(
+            scipy.optimize.brentq(
+                lambda at: float((1 / (at + 2 * penalties)).sum()) - 1, 1.0 - 1e-12, q * (1 + 1e-12), xtol=1e-14
+            )
+        ),
     )
     return b, -(q - b) / 2 + q / 2 * math.log(q / b)
 
