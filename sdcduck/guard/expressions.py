@@ -135,6 +135,8 @@ def aggregates(node: exp.Expr) -> bool:
 
 def value_of(node: exp.Expr) -> exp.Expr | None:
     """What count(DISTINCT v), sum(DISTINCT v), min(v) and their kin look at; None: it is none of values that occur."""
+    if is_histogram(node) and len(node.expressions) == 1:
+        return None if isinstance(node.expressions[0], (exp.Order, exp.Distinct)) else node.expressions[0]
     if not isinstance(node, (exp.Count, exp.Sum, exp.Avg, *_OF_VALUES, *_LISTS)):
         return None
     if any(value and part not in ("this", "big_int", "separator") for part, value in node.args.items()):
@@ -153,6 +155,11 @@ def value_of(node: exp.Expr) -> exp.Expr | None:
 _OF_VALUES = (exp.Min, exp.Max, exp.AnyValue, exp.Mode, exp.LogicalOr, exp.LogicalAnd)
 _LISTS = (exp.GroupConcat, exp.ArrayAgg)
 """Of which the values have to be DISTINCT: each is there once."""
+
+
+def is_histogram(node: exp.Expr | None) -> bool:
+    """Whether it is histogram(x), which sqlglot does not know by itself."""
+    return isinstance(node, exp.AnonymousAggFunc) and node.name == "histogram"
 
 
 def without_nulls(node: exp.Expr) -> exp.Expr:

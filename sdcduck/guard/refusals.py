@@ -29,7 +29,10 @@ REASONS = {
         "a join that could lose or multiply units",
         "Write JOIN, or LEFT JOIN from the unit-level table to others.",
     ),
-    "SDC034": ("a join that is not n:1", "The public side must have one row for each value joined on, by equality."),
+    "SDC034": (
+        "a join that is not n:1",
+        "The public side must have one row for each value joined on: by equality, or by both borders of an interval.",
+    ),
     "SDC035": (
         "a join of unit-level tables",
         "Join on the unit, where the custodian gave both tables one population; or join the answers.",

@@ -12,8 +12,42 @@ RAW = "raw"
 """The method of relations that are shown as they are to whoever may see the records themselves (`Guard`)."""
 
 
-Unique = tuple[str, tuple[tuple[str, str], ...]]
-"""The SQL of a relation, and columns that must identify its rows: of each the name, and the SQL."""
+@dataclass(frozen=True)
+class Unique:
+    """What must hold of a relation so that each record finds one row of it at most.
+
+    Attributes:
+        source: the SQL of the relation.
+        columns: those that are joined by equality, of each the name and the SQL.
+        interval: the SQL of a lower and an upper border, where a value is looked up between them.
+        meet: whether one interval may end where another begins; not where both have that border.
+    """
+
+    source: str
+    columns: tuple[tuple[str, str], ...]
+    interval: tuple[str, str] | None = None
+    meet: bool = True
+
+    def query(self, written: str = "{}") -> str:
+        """The SQL that finds out whether it holds.
+
+        An interval without a border finds nothing, and neither does an empty one.
+
+        Args:
+            written: how columns are compared.
+        """
+        listed = ", ".join(written.format(column) for _, column in self.columns)
+        if self.interval is None:
+            return f"SELECT coalesce(max(n), 0) <= 1 FROM (SELECT count(*) AS n FROM {self.source} GROUP BY {listed})"
+        low, high = self.interval
+        filled, follows = ("<", "<=") if self.meet else ("<=", "<")
+        of_each = f"PARTITION BY {listed} " if listed else ""
+        before = f"max(_high) OVER ({of_each}ORDER BY _low, _high ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)"
+        rows = f"SELECT *, {low} AS _low, {high} AS _high FROM {self.source}"
+        return (
+            f"SELECT coalesce(bool_and(coalesce(_before {follows} _low, true)), true) "
+            f"FROM (SELECT _low, {before} AS _before FROM ({rows}) WHERE _low {filled} _high)"
+        )
 
 
 class Label(Enum):

@@ -531,21 +531,21 @@ class Schema:
         """Refuse to join a relation with columns that do not identify its rows.
 
         Raises:
-            Refused: two rows have the same values.
+            Refused: two rows have the same values, or intervals that overlap.
         """
-        source, columns = asked
         if asked in self._as_declared:
             return
         # By a collation, which is part of a column that they may be joined to, 'n' and 'N' are one.
         written = "lower(strip_accents(CAST({} AS VARCHAR)))" if self._is_collated() else "{}"
-        listed = ", ".join(written.format(column) for _, column in columns)
-        counted = f"SELECT count(*) AS n FROM {source} GROUP BY {listed}"
-        if not self._limited.value(f"SELECT coalesce(max(n), 0) <= 1 FROM ({counted})"):
-            named = ", ".join(name for name, _ in columns)
-            raise Refused(
-                "SDC034", f"several rows for a value of {named}; narrow it in a subquery, or join all of a key"
-            )
-        if source in self._unchanging_sources:
+        if not self._limited.value(asked.query(written)):
+            named = ", ".join(name for name, _ in asked.columns)
+            if asked.interval is None:
+                raise Refused(
+                    "SDC034", f"several rows for a value of {named}; narrow it in a subquery, or join all of a key"
+                )
+            beside = f" with the same {named}" if named else ""
+            raise Refused("SDC034", f"intervals{beside} that overlap, so that a value may be in two of them")
+        if asked.source in self._unchanging_sources:
             self._as_declared.add(asked)
 
 

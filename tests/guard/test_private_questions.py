@@ -94,6 +94,10 @@ JOINED = [
     ("SELECT count(*) FROM people WHERE EXISTS (SELECT 1 FROM regions r WHERE r.region = people.region AND warm)", 0),
     ("SELECT warm, count(*) FROM people JOIN regions USING (region) JOIN (VALUES (3)) AS v(x) ON age = x GROUP BY warm",
      1),
+    ("SELECT label, count(*) FROM people JOIN (VALUES ('young', 0, 30), ('old', 30, 150)) AS b(label, low, high) "
+     "ON age >= low AND age < high GROUP BY label", 1),
+    ("WITH p AS (SELECT 30 AS low, 60 AS high) SELECT ill, count(*) FROM people, p WHERE age BETWEEN low AND high "
+     "GROUP BY ill", 1),
 ]  # fmt: skip
 """Questions about records and public tables."""
 

@@ -1,4 +1,4 @@
-"""Comparisons with ANY, SOME and ALL of a list that is written out: as IN, or as one comparison for each value."""
+"""Comparisons with a list that is written out: ANY, SOME, ALL and IN (VALUES ..) as IN, or as comparisons of each."""
 
 from __future__ import annotations
 
@@ -19,10 +19,16 @@ def settle_quantified(tree: exp.Expr) -> None:
     >>> settle_quantified(tree)
     >>> print(tree.sql("duckdb"))
     SELECT (NOT a IN (1, 2)), a IN (1), (a > 1 OR a > 2)
+    >>> tree = exp.maybe_parse("SELECT a IN (VALUES (1), (2)), (a, b) IN (VALUES (1, 'x'))", dialect="duckdb")
+    >>> settle_quantified(tree)
+    >>> print(tree.sql("duckdb"))
+    SELECT a IN (1, 2), (a, b) IN ((1, 'x'))
 
     Raises:
         Refused: the list is empty, or very long.
     """
+    for among in tree.find_all(exp.In):
+        _settle_values(among)
     for node in reversed(list(tree.find_all(*_COMPARISONS))):  # what is within comes first, as it is copied
         of_all, values = _listed(node.expression)
         if values is None:
@@ -38,6 +44,15 @@ def settle_quantified(tree: exp.Expr) -> None:
         each = [type(node)(this=node.this.copy(), expression=value.copy()) for value in values]
         together = (exp.and_ if of_all else exp.or_)(*each, copy=False)
         node.replace(exp.Paren(this=together.unnest()))
+
+
+def _settle_values(among: exp.In) -> None:
+    """IN (VALUES (1), (2)) as IN (1, 2), in place; rows of several values in brackets."""
+    listed = among.expressions
+    if len(listed) != 1 or not isinstance(listed[0], exp.Values) or listed[0].args.get("alias"):
+        return
+    rows = [row.expressions if isinstance(row, exp.Tuple) else [row] for row in listed[0].expressions]
+    among.set("expressions", [row[0] if len(row) == 1 else exp.Tuple(expressions=row) for row in rows])
 
 
 def _listed(quantified: exp.Expr) -> tuple[bool, list[exp.Expr] | None]:

@@ -21,7 +21,7 @@ from math import inf
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import is_query, tables_of, whole_number
+from sdcduck.guard.expressions import is_histogram, is_query, tables_of, whole_number
 from sdcduck.guard.passes.amounts import MOST_TIMES, length_of_format, looked_at
 from sdcduck.guard.passes.series import length_of
 from sdcduck.guard.protect.recursion import is_recursive
@@ -430,13 +430,9 @@ def _renamed(columns: Sizes, called: exp.Expr) -> Sizes:
 
 def _is_list(node: exp.Expr | None) -> bool:
     """Whether the value of an aggregate grows with the number of its rows."""
-    if isinstance(node, _LISTS) or _is_histogram(node):
+    if isinstance(node, _LISTS) or is_histogram(node):
         return True
     return isinstance(node, exp.AggFunc) and bool(node.args.get("count"))
-
-
-def _is_histogram(node: exp.Expr | None) -> bool:
-    return isinstance(node, exp.AnonymousAggFunc) and node.name == "histogram"
 
 
 def _aggregate_in(node: exp.Expr | None) -> exp.Expr | None:
@@ -453,7 +449,7 @@ def _checked(tree: exp.Expr, most: int) -> exp.Expr:
             whole = whole.parent
         text = isinstance(aggregate, exp.GroupConcat)
         longest = most if text else most // (_ITEM + _PLAIN)
-        called = "strlen" if text else "cardinality" if _is_histogram(aggregate) else "len"
+        called = "strlen" if text else "cardinality" if is_histogram(aggregate) else "len"
         length = exp.func(called, whole.copy(), dialect="duckdb")
         long = exp.GT(this=length, expression=exp.Literal.number(longest))
         told = exp.Case(

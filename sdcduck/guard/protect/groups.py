@@ -98,11 +98,13 @@ def settle_group_by_all(select: exp.Select) -> None:
 
 
 def has_one_row(select: exp.Select) -> bool:
-    """Whether a SELECT has one row, however many there are in what it reads: aggregates, and nothing but these."""
+    """Whether a SELECT has one row, whatever it reads: aggregates and nothing but these, or constants of no table."""
     if any(select.args.get(clause) for clause in ("group", "having", "qualify", "limit", "offset", "distinct")):
         return False
     if any(item.find(*_MAKE_ROWS) is not None for item in select.expressions):
         return False
+    if select.args.get("from_") is None:  # SELECT 30 AS low, 50 AS high
+        return not any(select.args.get(clause) for clause in ("where", "joins", "laterals"))
     return all(map(aggregates, select.expressions))
 
 

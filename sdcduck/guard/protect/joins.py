@@ -6,22 +6,19 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import (
-    conjuncts,
-    factored,
-    family,
-    ties,
-)
+from sdcduck.guard.expressions import conjuncts, factored, family, is_wide, ties
+from sdcduck.guard.protect.intervals import Border, border_of, in_two, interval_ties
 from sdcduck.guard.protect.materialize import compared, joined, set_apart
 from sdcduck.guard.protect.scalar_subqueries import JOINED
 from sdcduck.guard.protect.scope import Scope, source_of
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.relations import Label
+from sdcduck.guard.relations import Label, Unique
 from sdcduck.quoting import folded, identifier
 
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
 _EACH = "one equality in each side of OR may find two rows: LEFT JOIN once for each of them, and coalesce"
-_TIES = "tie it to the others by column = column; an expression goes into a subquery"
+_TIES = "tie it to the others by column = column, or by both borders of an interval; an expression goes into a subquery"
+_INTERVALS = ("whole", "decimal", "real", "date", "timestamp")
 
 
 def order_joins(scope: Scope) -> None:
@@ -77,7 +74,7 @@ def _tie_behind(scope: Scope, every: Sequence[exp.Join], joins: Sequence[exp.Joi
 def _tied(
     scope: Scope, placed: list[str], waiting: dict[str, exp.Expr], conditions: list[exp.Expr]
 ) -> tuple[list[exp.Join], list[exp.Expr]]:
-    """Relations as joins, each by the equalities that tie it to those before; and the conditions that are left.
+    """Relations as joins, each by what ties it to those before, equalities and intervals; and the conditions left.
 
     An answer of one row needs none.
 
@@ -85,8 +82,12 @@ def _tied(
         Refused: one is tied to none.
     """
     ordered: list[exp.Join] = []
+    conditions = in_two(conditions)
     while waiting:
-        tied = {alias: [c for c in conditions if ties(c, alias, placed)] for alias in waiting}
+        tied = {
+            alias: [*(c for c in conditions if ties(c, alias, placed)), *interval_ties(conditions, alias, placed)]
+            for alias in waiting
+        }
         alias = next((alias for alias in waiting if tied[alias]), None)
         beside = next((alias for alias in waiting if scope.sources[alias].one_row), None)
         if alias is None and beside is not None:
@@ -131,24 +132,28 @@ def check_joins(scope: Scope) -> None:
             continue
         if join.args.get("on") is None or (relation.source is None and relation.label is Label.PUBLIC):
             raise Refused("SDC034", alias)
-        pairs = []
-        identifying = []
-        for condition in conjuncts(join.args["on"]):
+        pairs, identifying, borders = [], [], []
+        conditions = in_two(conjuncts(join.args["on"]))
+        join.set("on", exp.and_(*conditions, copy=False))
+        for condition in conditions:
             if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {
                 alias
             }:
                 condition.replace(scope.condition(condition))  # narrows the public side only
+            elif (border := border_of(condition, alias)) is not None and relation.source is not None:
+                borders.append(border)
             else:
                 pairs.append(_joined_columns(scope, condition, alias))
                 identifying.append(_compared_as_known(scope, *pairs[-1]))
-        if not pairs:
+        if not pairs and not borders:
             raise Refused("SDC034", alias)
         if relation.label is Label.UNIT:
             if not any(scope.is_unit(mine) and scope.is_unit(other) for mine, other in pairs):
                 raise Refused("SDC035", f"join {alias} on the unit")
         else:
             if relation.source is not None:
-                scope.progress.unique.append((relation.source, tuple(identifying)))
+                interval, meet = _interval(scope, alias, borders) if borders else (None, True)
+                scope.progress.unique.append(Unique(relation.source, tuple(identifying), interval, meet))
             elif not relation.identified_by or not relation.identified_by <= {folded(mine.name) for mine, _ in pairs}:
                 raise Refused("SDC034", f"{alias}: join the answer on all that it is grouped by")
             if relation.table is None:
@@ -170,14 +175,44 @@ def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.
     return mine[0], other[0]
 
 
+def _interval(scope: Scope, alias: str, borders: Sequence[Border]) -> tuple[tuple[str, str], bool]:
+    """The SQL of the borders that a value lies between, and whether one interval may end where another begins."""
+    lower, upper = ([one for one in borders if one.is_lower is side] for side in (True, False))
+    if len(lower) != 1 or len(upper) != 1 or lower[0].value != upper[0].value:
+        raise Refused("SDC034", f"{alias}: an interval has two borders, {alias}.low <= x AND x < {alias}.high")
+    found = []
+    for one in (lower[0], upper[0]):
+        scope.dimension(one.border)
+        scope.dimension(one.value)
+        if family(one.border) != family(one.value) or family(one.border) not in _INTERVALS:
+            raise Refused("SDC034", f"{alias}: borders of the type of what lies between them; cast them in a subquery")
+        found.append(_compared_as_known(scope, one.border, one.value)[1])
+    return (found[0], found[1]), not (lower[0].has_border and upper[0].has_border)
+
+
+_NEVER_FAIL = ("whole", "text", "truth", "date")
+"""Families in which any value of one type has an equal one in the larger of two, but for wide ones."""
+
+
 def _compared_as_known(scope: Scope, mine: exp.Column, other: exp.Column) -> tuple[str, str]:
-    """Compare columns of anything but tables in a type that is known; the relation's own, and its SQL alone."""
+    """Compare columns of anything but tables in a type that is known; the relation's own, and its SQL alone.
+
+    Columns of tables, too, where DuckDB would cast one to the type of the other and there are values that this fails
+    for: that it fails would tell of them.
+    """
     kind = family(mine)
     own = identifier(mine.name)
-    if kind is None or scope.is_unit(mine):
+    if kind is None:
+        return mine.name, own
+    differ = mine.type != other.type and (kind not in _NEVER_FAIL or is_wide(mine) or is_wide(other))
+    if scope.is_unit(mine):
+        if differ:
+            raise Refused(
+                "SDC034", f"{mine.name}: units of different types, of which one has values that the other has not"
+            )
         return mine.name, own
     for column in (mine, other):
-        if scope.sources[column.table].table is None:
+        if differ or scope.sources[column.table].table is None:
             column.replace(compared(column.copy(), kind))
             if column is mine:
                 own = compared(exp.column(mine.name, quoted=True), kind).sql("duckdb")

@@ -112,10 +112,10 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
             raise Refused("SDC081", "a join with records or answers: ask for counts, and join these")
         aliases.add(join.this.alias_or_name)
         on = join.args.get("on")
-        if on is None:
-            raise Refused("SDC081", "a join of records without an equality")
-        _check(on, aliases, set(), scope.progress)
         found.public.add(join.this.alias_or_name)
+        if on is None:  # one row, which all records have beside them
+            continue
+        _check(on, aliases, set(), scope.progress)
         if not found.knows(on):
             found.public.remove(join.this.alias_or_name)
     where, group = select.args.get("where"), select.args.get("group")
@@ -205,7 +205,7 @@ def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
         wanted = any(column.table == alias for part in parts for column in columns_of(part))
         if alias in level.public and (wanted or (join.side or "") == ""):
             joins.insert(0, join.copy())
-            parts.append(join.args["on"])
+            parts.extend(filter(None, [join.args.get("on")]))
     asked = {folded(column.name) for part in parts for column in columns_of(part) if column.table == level.alias}
     made = exp.Select(expressions=items)
     if level.inner is None:

@@ -261,7 +261,8 @@ class Protection:
             elif isinstance(table, exp.Values) and table.find(exp.Query, exp.Column) is None:
                 names = frozenset(folded(name) for name in table.alias_column_names)
                 source = f"(FROM {table.sql('duckdb')})"
-                found[table.alias_or_name] = Relation(Label.PUBLIC, names, source=source)
+                one_row = len(table.expressions) == 1
+                found[table.alias_or_name] = Relation(Label.PUBLIC, names, source=source, one_row=one_row)
             else:
                 raise Refused("SDC005", folded(type(table).__name__))
 

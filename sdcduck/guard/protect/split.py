@@ -15,7 +15,7 @@ from sdcduck.guard.protect.aggregates import distinct_values, number, quantiles
 from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
-from sdcduck.guard.protect.statistics import statistic
+from sdcduck.guard.protect.statistics import of_other_numbers, statistic
 from sdcduck.guard.protect.values import is_of_values, number_by_values, number_of_values
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
@@ -90,6 +90,9 @@ class Split:
         return result
 
     def _aggregate(self, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr:
+        written = of_other_numbers(self.scope, node, condition)
+        if written is not None:
+            return self.outer(written)
         several = quantiles(node)
         if several:
             return exp.Array(expressions=[self._aggregate(one, condition) for one in several])

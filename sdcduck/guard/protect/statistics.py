@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from sqlglot import exp, parse_one
 
-from sdcduck.guard.expressions import VALUES, duckdb_name, family, text
+from sdcduck.guard.expressions import VALUES, duckdb_name, family, text, typed
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope, refuse_query
 from sdcduck.guard.protect.values import from_groups, group_by, same_groups
@@ -34,6 +34,43 @@ _MOST = "1e6"  # of larger figures the squares would not leave enough digits
 def is_statistic(node: exp.Expr) -> bool:
     """Whether an aggregate may be a statistic of dimensions."""
     return isinstance(node, (*_SPREADS, *_PAIRS))
+
+
+def of_other_numbers(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr | None:
+    """A correlation of a measure with a dimension, written in numbers that are answered; None: it is something else.
+
+    ::
+
+        corr(income, age)   sqrt(regr_slope(income, age) * covar_pop(income, age) / var_pop(income)), with the sign of
+                            the slope, and var_pop where age is not NULL
+
+    Whoever asks for these three knows it, too; they have noise of their own, so that it is cut at 1.
+    """
+    if not isinstance(node, _SQUARED) or not scope.method.weighted:
+        return None
+    y, x = node.this, node.expression
+    if isinstance(node, exp.Corr) and scope.has_measure(x) and not scope.has_measure(y):
+        y, x = x, y
+    if not scope.has_measure(y) or scope.has_measure(x) or not isinstance(y, exp.Column):
+        return None
+    known: exp.Expr = exp.Not(this=exp.Is(this=exp.Paren(this=x.copy()), expression=exp.Null()))
+    asked = known if condition is None else exp.and_(condition.copy(), known, copy=False)
+    written: dict[str, exp.Expr] = {
+        "_slope": exp.RegrSlope(this=y.copy(), expression=x.copy()),
+        "_covariance": exp.CovarPop(this=y.copy(), expression=x.copy()),
+        "_variance": exp.VariancePop(this=y.copy()),
+    }
+    numbers = {
+        name: exp.Filter(this=typed(number, node), expression=exp.Where(this=asked.copy()))
+        for name, number in written.items()
+    }
+    shown = "CASE WHEN _variance > 0 THEN least(greatest(_slope * _covariance / _variance, 0), 1) END"
+    if isinstance(node, exp.Corr):
+        shown = f"sign(_slope) * sqrt({shown})"
+    made: exp.Expr = parse_one(shown, read="duckdb").transform(
+        lambda part: numbers[part.name].copy() if isinstance(part, exp.Column) else part
+    )
+    return made
 
 
 def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select | None:
@@ -90,7 +127,7 @@ def _measure(scope: Scope, node: exp.Expr, columns: list[exp.Expr]) -> exp.Expr 
         return None
     alone = isinstance(columns[0], exp.Column) and scope.role(columns[0]) is Role.MEASURE
     if not alone or scope.has_measure(columns[-1]) or isinstance(node, _SQUARED):
-        slope = "the first of two columns may be a measure, in regr_slope, regr_intercept and covariances"
+        slope = "one of two columns may be a measure by itself, the first of regr_slope, regr_intercept and covariances"
         raise Refused("SDC052", f"{duckdb_name(node)} of a measure: {slope}")
     if family(columns[0]) not in ("whole", "real", "decimal"):
         raise Refused("SDC052", f"{duckdb_name(node)} of what is no number")

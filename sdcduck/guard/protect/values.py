@@ -18,6 +18,7 @@ from sdcduck.guard.expressions import (
     duckdb_name,
     family,
     grouping_sets,
+    is_histogram,
     is_number,
     is_zero,
     text,
@@ -57,12 +58,18 @@ def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     assert value is not None
     refuse_query(value, condition)
     groups = same_groups(scope, released.keys, condition, _name_of(node))
-    if isinstance(node, exp.Mode):
+    if isinstance(node, exp.Mode) or is_histogram(node):
         groups.append("expressions", parse_one("count(*) AS _n", read="duckdb"))
-    group_by(scope, groups, released.keys, {"_value": value})
+    parts = value.expressions if isinstance(value, exp.Tuple) else [value]
+    names = ["_value", *(f"_value{place}" for place in range(1, len(parts)))]
+    group_by(scope, groups, released.keys, dict(zip(names, parts, strict=True)))
     published = exp.column("_value", VALUES, quoted=True)
-    if isinstance(node, exp.Count):
-        shown: exp.Expr = exp.Count(this=published, big_int=True)
+    if isinstance(value, exp.Tuple):
+        if not isinstance(node, exp.Count):
+            raise Refused("SDC052", f"{_name_of(node)} of several columns: count(DISTINCT (a, b)) is answered")
+        shown: exp.Expr = exp.Count(this=exp.Star(), big_int=True)  # as a pair, NULL is a value, too
+    elif isinstance(node, exp.Count):
+        shown = exp.Count(this=published, big_int=True)
     elif isinstance(node, (exp.Sum, exp.Avg)):
         # In one order, so that the last digits of numbers that are not whole do not depend on it.
         shown = (
@@ -73,6 +80,12 @@ def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     elif isinstance(node, exp.Mode):
         known = f"FILTER (WHERE {VALUES}._value IS NOT NULL)"
         shown = parse_one(f"first({VALUES}._value ORDER BY {VALUES}._n DESC, {VALUES}._value) {known}", read="duckdb")
+    elif is_histogram(node):
+        values, numbers = (
+            f"list({VALUES}.{name} ORDER BY {VALUES}._value) FILTER (WHERE {VALUES}._value IS NOT NULL)"
+            for name in ("_value", "_n")
+        )
+        shown = parse_one(f"map({values}, CAST({numbers} AS UBIGINT[]))", read="duckdb")
     elif isinstance(node, (exp.GroupConcat, exp.ArrayAgg)):
         shown = _listed(node, published)
     else:

@@ -851,6 +851,18 @@ SELECT sex, avg(strlen(region)) AS x FROM people GROUP BY sex;
 -- an answer of one row beside records
 SELECT region, count(*) AS n FROM people CROSS JOIN (SELECT max(age) - 20 AS old FROM people) t WHERE age > old GROUP BY region;
 
+-- parameters in a WITH
+WITH p AS (SELECT 30 AS low, 50 AS high) SELECT region, count(*) AS n FROM people, p WHERE age BETWEEN low AND high GROUP BY region;
+
+-- the interval that a value lies in
+SELECT label, count(*) AS n FROM people JOIN (VALUES (0, 18, 'child'), (18, 65, 'adult'), (65, 200, 'old')) b(low, high, label) ON age >= low AND age < high GROUP BY label;
+
+-- a list of values in VALUES
+SELECT region, count(*) AS n FROM people WHERE region IN (VALUES ('North'), ('South')) GROUP BY region;
+
+-- how many pairs of values occur
+SELECT count(DISTINCT (region, sex)) AS pairs FROM people;
+
 -- groups of records that are found in a public table, several times
 SELECT DISTINCT sex FROM people p, (SELECT 'North' AS r UNION ALL SELECT 'North') x WHERE p.region = x.r;
 
