@@ -32,7 +32,7 @@ _FAMILIES = {
     "decimal": exp.DataType.REAL_TYPES - exp.DataType.FLOAT_TYPES,
     "text": exp.DataType.TEXT_TYPES,
     "date": {exp.DataType.Type.DATE},
-    "timestamp": {exp.DataType.Type.TIMESTAMP},
+    "timestamp": {exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ},
     "truth": {exp.DataType.Type.BOOLEAN},
 }
 
@@ -240,12 +240,20 @@ def bounded(sql: str, limit: str = "9e14") -> str:
 
 
 def ties(node: exp.Expr, alias: str, placed: Sequence[str]) -> bool:
-    """Whether a condition is an equality of a column of one relation with one of those before it."""
+    """Whether a condition is an equality of a column of one relation with what is worked out of those before it."""
     if not isinstance(node, exp.EQ):
         return False
     sides = (node.this, node.expression)
-    tables = [side.table if isinstance(side, exp.Column) else None for side in sides]
-    return alias in tables and any(table in placed for table in tables)
+    return any(
+        isinstance(mine, exp.Column) and mine.table == alias and is_of(other, placed)
+        for mine, other in (sides, reversed(sides))
+    )
+
+
+def is_of(node: exp.Expr, placed: Sequence[str]) -> bool:
+    """Whether an expression looks at columns of these relations, at least at one, and at nothing else."""
+    columns = list(node.find_all(exp.Column))
+    return bool(columns) and all(column.table in placed for column in columns) and node.find(exp.Query) is None
 
 
 def conjuncts(node: exp.Expr) -> list[exp.Expr]:

@@ -17,6 +17,7 @@ _KNOWN = Dialect.get_or_raise("duckdb").EXPRESSION_METADATA
 _MAKE_INTERVALS = frozenset(["age"]) | frozenset(
     f"to_{unit}" for unit in ("years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 )
+_MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ, exp.DataType.Type.TIMESTAMPTZ)
 _OF_TIME = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}
 
 
@@ -67,10 +68,39 @@ def _of_arithmetic(annotator: Any, node: exp.Binary) -> exp.Binary:
     return annotated
 
 
+def _of_choice(annotator: Any, node: exp.Case | exp.Coalesce | exp.Greatest | exp.Least) -> exp.Expr:
+    """One of several values: a time, where one of them is a time and another a day."""
+    annotated: exp.Expr = _KNOWN[type(node)]["annotator"](annotator, node)
+    if isinstance(node, exp.Case):
+        values = [one.args["true"] for one in node.args["ifs"]] + list(filter(None, [node.args.get("default")]))
+    else:
+        values = [node.this, *node.expressions]
+    if annotated.is_type(exp.DataType.Type.DATE) and any(value.is_type(*_MOMENTS) for value in values):
+        annotator._set_type(node, exp.DataType.Type.TIMESTAMP)
+    return annotated
+
+
+def _of_part(annotator: Any, node: exp.Extract) -> exp.Extract:
+    """extract(epoch FROM t) has decimals."""
+    is_double = folded(node.name) in ("epoch", "julian")
+    annotator._set_type(node, exp.DataType.Type.DOUBLE if is_double else exp.DataType.Type.BIGINT)
+    return node
+
+
+def _of_epoch(annotator: Any, node: exp.UnixToTime) -> exp.UnixToTime:
+    """epoch_ms(t) of a time is a number, of a number a time."""
+    is_time = node.this.is_type(exp.DataType.Type.DATE, *_MOMENTS)
+    annotator._set_type(node, exp.DataType.Type.BIGINT if is_time else exp.DataType.Type.TIMESTAMP)
+    return node
+
+
 EXPRESSION_TYPES: dict[type[exp.Expr], dict[str, Any]] = {
     **_KNOWN,
     exp.Sub: {"annotator": _of_difference},
     exp.Nullif: {"annotator": _of_this},
+    **{kind: {"annotator": _of_choice} for kind in (exp.Case, exp.Coalesce, exp.Greatest, exp.Least)},
+    exp.Extract: {"annotator": _of_part},
+    exp.UnixToTime: {"annotator": _of_epoch},
     exp.First: {"annotator": _of_value},
     exp.Last: {"annotator": _of_value},
     exp.Anonymous: {"annotator": _of_call},

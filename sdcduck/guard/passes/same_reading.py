@@ -266,7 +266,7 @@ def _without_cast(value: Any) -> Any:
     return _without_cast(value["child"]) if value.get("type") == "OPERATOR_CAST" and is_boolean else value
 
 
-_INTERVAL = re.compile(r"(\d+) ([a-z]+?)s?", re.IGNORECASE)
+_INTERVAL = re.compile(r"(-?\d+) ([a-z]+?)s?", re.IGNORECASE)
 
 
 def _interval_of_text(cast: dict[str, Any]) -> dict[str, Any]:
@@ -299,7 +299,7 @@ _LOGARITHMS = {"log10": _digits("10"), "log2": _digits("2")}
 def _number(value: Any) -> Any:
     """A text of digits, which is cast: sqlglot writes INTERVAL 1 DAY with it."""
     text = str(_text(value))
-    return _digits(text) | {"alias": value["alias"]} if text.isdecimal() else value
+    return _digits(text) | {"alias": value["alias"]} if text.removeprefix("-").isdecimal() else value
 
 
 def _arguments(call: dict[str, Any]) -> list[Any]:

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from sdcduck.guard.expressions import (
     family,
+    is_of,
     is_query,
     is_wide,
     typed,
@@ -46,13 +47,13 @@ def asked(scope: Scope, node: exp.Expr) -> exp.Expr:
         return where(scope, node)
     if scope.progress.of_units(inner) is not None or len(_shown(inner)) != 1:
         raise Refused("SDC044", "compare the unit: unit IN (SELECT unit ..)")
-    return _values_apart(scope, inner, scalar=True)
+    return _values_apart(scope, inner, [family(item) for item in inner.selects], scalar=True)
 
 
 def _compared_with_query(scope: Scope, node: exp.Expr) -> exp.Expr:
     """``column IN (SELECT ..)``, also of several columns, or a column compared with a scalar subquery.
 
-    Of one type, so that it cannot fail.
+    Of one type, so that it cannot fail; what is worked out of columns, too.
     """
     if isinstance(node, (exp.Not, exp.Paren)):
         return type(node)(this=_compared_with_query(scope, node.this))
@@ -76,33 +77,45 @@ def _compared_with_query(scope: Scope, node: exp.Expr) -> exp.Expr:
         query = node.args["query"]
     elif isinstance(node, (exp.EQ, exp.NEQ, exp.GT, exp.GTE, exp.LT, exp.LTE)):
         sides = [node.this, node.expression]
-        columns = [side for side in sides if isinstance(side, exp.Column)]
+        columns = [side for side in sides if side.find(exp.Query) is None]
         query = next((side for side in sides if isinstance(side, exp.Subquery)), None)
     if not columns or not isinstance(query, exp.Query) or len(columns) != len(_shown(query)):
         raise Refused("SDC005", "compare a column alone with a subquery")
     units = _looked_for(scope, query.unnest())
     if units is not None:
         return _among_units(scope, node, columns, query, units)
-    for column, selected in zip(columns, query.selects, strict=True):
-        if not isinstance(column, exp.Column):
-            raise Refused("SDC005", "compare a column alone with a subquery")
-        scope.dimension(column)
-        families = (family(column), family(selected))
-        if None in families or (families[0] != families[1] and not set(families) <= {"whole", "real"}):
-            raise Refused("SDC005", "compare a column with a subquery of the same type")
-        if scope.sources[column.table].table is None:
-            column.replace(compared(column.copy(), str(families[0])))
+    kinds = [_settle_side(scope, column, item) for column, item in zip(columns, query.selects, strict=True)]
     if isinstance(node, exp.In):
-        node.set("query", _values_apart(scope, query))
+        node.set("query", _values_apart(scope, query, kinds))
     else:
         place = exp.Null()
         query.replace(place)
-        place.replace(_values_apart(scope, query, scalar=True))
+        place.replace(_values_apart(scope, query, kinds, scalar=True))
     return node
 
 
-def _values_apart(scope: Scope, query: exp.Query, *, scalar: bool = False) -> exp.Subquery:
-    """The subquery that stands in place of one that records are compared with."""
+def _settle_side(scope: Scope, column: exp.Expr, item: exp.Expr) -> str:
+    """Write what is compared with a column of a subquery as what cannot fail, in place; the family of that column."""
+    if not is_of(column, list(scope.sources)):
+        raise Refused("SDC005", "compare a column alone with a subquery")
+    mine, other = family(column), family(item)
+    if {mine, other} == {"date", "timestamp"}:  # day > (SELECT max(day) - INTERVAL 90 DAY ..)
+        mine = other = "timestamp"
+    if mine is None or other is None or (mine != other and not {mine, other} <= {"whole", "real"}):
+        raise Refused("SDC005", "compare a column with a subquery of the same type")
+    if isinstance(column, exp.Column):
+        scope.dimension(column)
+        if scope.sources[column.table].table is None or family(column) != mine:
+            column.replace(compared(column.copy(), mine))
+    else:
+        place = exp.Null()
+        column.replace(place)
+        place.replace(compared(typed(scope.over_dimensions(column), column), mine))
+    return other
+
+
+def _values_apart(scope: Scope, query: exp.Query, kinds: Sequence[str | None], *, scalar: bool = False) -> exp.Subquery:
+    """The subquery that stands in place of one that records are compared with, its columns as of these families."""
     inner = query.this if isinstance(query, exp.Subquery) and not query.args.get("with_") else query
     if scalar:  # that there is one row is found out there
         one = exp.Select(expressions=[exp.Subquery(this=inner)])
@@ -110,7 +123,7 @@ def _values_apart(scope: Scope, query: exp.Query, *, scalar: bool = False) -> ex
         inner = one
     table = set_apart(scope.select, inner, scope.progress.number(), columns=len(query.selects))
     scope.progress.made(table)
-    made = values_of(table, query)
+    made = values_of(table, query, kinds)
     scope.progress.made_around(made)
     return exp.Subquery(this=made)
 

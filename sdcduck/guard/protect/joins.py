@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import conjuncts, factored, family, is_wide, ties
+from sdcduck.guard.expressions import conjuncts, factored, family, is_of, is_wide, ties, typed
 from sdcduck.guard.protect.intervals import Border, border_of, in_two, interval_ties
 from sdcduck.guard.protect.materialize import compared, joined, set_apart
 from sdcduck.guard.protect.scalar_subqueries import JOINED
@@ -17,7 +17,7 @@ from sdcduck.quoting import folded, identifier
 
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
 _EACH = "one equality in each side of OR may find two rows: LEFT JOIN once for each of them, and coalesce"
-_TIES = "tie it to the others by column = column, or by both borders of an interval; an expression goes into a subquery"
+_TIES = "tie it to the others by a column of its own, {0}.x = .., or by both borders of an interval"
 _INTERVALS = ("whole", "decimal", "real", "date", "timestamp")
 
 
@@ -96,7 +96,7 @@ def _tied(
             continue
         if alias is None:
             first = next(iter(waiting))
-            raise Refused("SDC034", f"{first}: {_TIES if not _in_or(conditions, list(waiting)) else _EACH}")
+            raise Refused("SDC034", f"{first}: {_EACH if _in_or(conditions, list(waiting)) else _TIES.format(first)}")
         conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
         ordered.append(exp.Join(this=waiting.pop(alias), on=exp.and_(*tied[alias], copy=False)))
         placed.append(alias)
@@ -160,19 +160,38 @@ def check_joins(scope: Scope) -> None:
                 join.set("this", _apart(scope, join.this))
 
 
-def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Column]:
-    """The two columns of an equality that joins a relation: its own, and one of those before."""
+def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Expr]:
+    """Both sides of an equality that joins a relation: its own column, and what is looked up of those before."""
     pair = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else (None, None)
     mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
-    other = [side for side in pair if isinstance(side, exp.Column) and side.table != alias]
-    if len(mine) != 1 or len(other) != 1:
-        raise Refused("SDC034", f"{alias}: {_TIES}, and so does what else is said of {alias}")
-    if not (scope.is_unit(mine[0]) and scope.is_unit(other[0])):
-        scope.dimension(mine[0])
-        scope.dimension(other[0])
-    if family(mine[0]) != family(other[0]) or family(mine[0]) in (None, "real"):
+    other = [side for side in pair if side is not None and all(side is not one for one in mine)]
+    if len(mine) != 1 or len(other) != 1 or not is_of(other[0], [name for name in scope.sources if name != alias]):
+        raise Refused("SDC034", f"{alias}: {_TIES.format(alias)}; what else is said of {alias} goes into a subquery")
+    if scope.is_unit(mine[0]) and scope.is_unit(other[0]):
+        return mine[0], other[0]
+    scope.dimension(mine[0])
+    looked_up = _looked_up(scope, other[0])
+    if _compared_kind(mine[0], looked_up) in (None, "real"):
         raise Refused("SDC034", f"{alias}: columns of different types; cast one in a subquery")
-    return mine[0], other[0]
+    return mine[0], looked_up
+
+
+def _looked_up(scope: Scope, node: exp.Expr) -> exp.Expr:
+    """What is looked up in a relation: a dimension, or something worked out of dimensions that cannot fail."""
+    if isinstance(node, exp.Column):
+        scope.dimension(node)
+        return node
+    place = exp.Null()
+    node.replace(place)
+    checked = typed(scope.over_dimensions(node), node)
+    place.replace(checked)
+    return checked
+
+
+def _compared_kind(mine: exp.Expr, other: exp.Expr) -> str | None:
+    """The family of types that two sides are compared in; None: they have none in common, or none that is known."""
+    kinds = (family(mine), family(other))
+    return "timestamp" if set(kinds) == {"date", "timestamp"} else kinds[0] if kinds[0] == kinds[1] else None
 
 
 def _interval(scope: Scope, alias: str, borders: Sequence[Border]) -> tuple[tuple[str, str], bool]:
@@ -183,10 +202,10 @@ def _interval(scope: Scope, alias: str, borders: Sequence[Border]) -> tuple[tupl
     found = []
     for one in (lower[0], upper[0]):
         scope.dimension(one.border)
-        scope.dimension(one.value)
-        if family(one.border) != family(one.value) or family(one.border) not in _INTERVALS:
+        value = _looked_up(scope, one.value)
+        if _compared_kind(one.border, value) not in _INTERVALS:
             raise Refused("SDC034", f"{alias}: borders of the type of what lies between them; cast them in a subquery")
-        found.append(_compared_as_known(scope, one.border, one.value)[1])
+        found.append(_compared_as_known(scope, one.border, value)[1])
     return (found[0], found[1]), not (lower[0].has_border and upper[0].has_border)
 
 
@@ -194,27 +213,28 @@ _NEVER_FAIL = ("whole", "text", "truth", "date")
 """Families in which any value of one type has an equal one in the larger of two, but for wide ones."""
 
 
-def _compared_as_known(scope: Scope, mine: exp.Column, other: exp.Column) -> tuple[str, str]:
+def _compared_as_known(scope: Scope, mine: exp.Column, other: exp.Expr) -> tuple[str, str]:
     """Compare columns of anything but tables in a type that is known; the relation's own, and its SQL alone.
 
     Columns of tables, too, where DuckDB would cast one to the type of the other and there are values that this fails
     for: that it fails would tell of them.
     """
-    kind = family(mine)
+    kind = family(mine) if scope.is_unit(mine) else _compared_kind(mine, other)
     own = identifier(mine.name)
     if kind is None:
         return mine.name, own
-    differ = mine.type != other.type and (kind not in _NEVER_FAIL or is_wide(mine) or is_wide(other))
+    may_fail = kind not in _NEVER_FAIL or is_wide(mine) or is_wide(other)
+    differ = not isinstance(other, exp.Column) or (mine.type != other.type and may_fail)
     if scope.is_unit(mine):
         if differ:
             raise Refused(
                 "SDC034", f"{mine.name}: units of different types, of which one has values that the other has not"
             )
         return mine.name, own
-    for column in (mine, other):
-        if differ or scope.sources[column.table].table is None:
-            column.replace(compared(column.copy(), kind))
-            if column is mine:
+    for side in (mine, other):
+        if differ or (isinstance(side, exp.Column) and scope.sources[side.table].table is None):
+            side.replace(compared(side.copy(), kind))
+            if side is mine:
                 own = compared(exp.column(mine.name, quoted=True), kind).sql("duckdb")
     return mine.name, own
 

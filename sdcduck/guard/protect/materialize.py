@@ -12,9 +12,11 @@ compared as the type that the guard takes them for: what DuckDB would make of th
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlglot import exp
 
-from sdcduck.guard.expressions import digits, family, typed
+from sdcduck.guard.expressions import digits, typed
 from sdcduck.guard.refusals import Refused
 
 APART = "_sdc_m"
@@ -64,11 +66,10 @@ def joined(relation: exp.Expr) -> exp.Select:
     return exp.Select(expressions=[exp.Star()], from_=exp.From(this=relation))
 
 
-def values_of(table: exp.Table, query: exp.Query) -> exp.Select:
-    """What a subquery that was set apart is compared with: its columns, in types that are known."""
+def values_of(table: exp.Table, query: exp.Query, kinds: Sequence[str | None]) -> exp.Select:
+    """What a subquery that was set apart is compared with: its columns, in types of these families."""
     shown = []
-    for place, item in enumerate(query.selects):
-        kind = family(item)
+    for place, (item, kind) in enumerate(zip(query.selects, kinds, strict=True)):
         if kind is None:
             raise Refused("SDC005", "compare a column with a subquery of the same type")
         shown.append(compared(typed(exp.column(f"{_COLUMN}{place}", table.name, quoted=True), item), kind))
