@@ -13,6 +13,7 @@ from sdcduck.guard import Refused
 from sdcduck.guard.calls import Steps, is_plain, unknown_name, with_numbers
 from sdcduck.guard.passes.render import Written, written
 from sdcduck.guard.passes.validate import check_rewritten
+from sdcduck.guard.rewriter import PASSES
 
 RECORDS = "SELECT region AS _g0 FROM people GROUP BY region"
 NUMBER = '"_sdc_n"."_f0_0"'
@@ -115,6 +116,11 @@ def test_a_relation_that_is_not_on_the_list_of_the_query_is_refused(con: duckdb.
     for text in (Written(other, (mine,), mine), Written(mine, (mine, other), mine)):
         with pytest.raises(Refused, match="SDC005"):
             check_rewritten(con, text, over_records=[], over_numbers=[], tables=tables)
+
+
+def test_every_pass_shows_what_it_does() -> None:
+    """With a query before and after, which the doctests run (`conftest.py` of the project)."""
+    assert [step.__name__ for step in PASSES if f">>> after({step.__name__}, " not in (step.__doc__ or "")] == []
 
 
 def test_steps_stand_within_each_other() -> None:

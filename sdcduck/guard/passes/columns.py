@@ -52,6 +52,7 @@ def expand_columns(draft: Draft) -> None:
     >>> after(expand_columns, "SELECT region, sum(COLUMNS('^i')) FROM people GROUP BY 1")
     SELECT region, SUM("people"."id") AS "id", SUM("people"."income") AS "income" FROM people GROUP BY 1
     """
+    draft.look_up_tables()
     spelled = {name: list(columns.spelled.values()) for name, columns in draft.described.items()}
     refuse_unknown_exceptions(draft.tree, spelled)
     if draft.tree.find(exp.Columns) is None:

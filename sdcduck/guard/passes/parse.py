@@ -27,7 +27,11 @@ _DUCKDB = Dialect.get_or_raise("duckdb")
 
 
 def read_text(draft: Draft) -> None:
-    """Have DuckDB's parser read a text that is not too long for sqlglot's."""
+    """Have DuckDB's parser read a text that is not too long for sqlglot's.
+
+    >>> after(read_text, "SELECT region, count(*) FROM people GRUOP BY region")
+    refused: SDC001: not valid SQL. Correct the statement.
+    """
     _check_text(draft.query)
     draft.reading = read(draft.con, draft.query)
 

@@ -17,7 +17,11 @@ _CLAUSES = frozenset(["expressions", "from_", "limit", "offset"])
 
 
 def answer_previews(draft: Draft) -> None:
-    """SELECT .. LIMIT n of records, as made-up rows where the custodian has some."""
+    """SELECT .. LIMIT n of records, as made-up rows where the custodian has some.
+
+    >>> after(answer_previews, "SELECT id, age FROM people LIMIT 5")
+    SELECT TRY_CAST(NULL AS BIGINT) AS "id", TRY_CAST("age" AS BIGINT) AS "age" FROM "memory".main."made_up" LIMIT 5
+    """
     if all(policy.preview is None for policy in draft.named):
         return
     preview = preview_of(draft.tree, draft.policies, draft.types, draft.names, draft.schema.database())

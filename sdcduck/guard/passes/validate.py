@@ -47,7 +47,12 @@ def validate(draft: Draft) -> None:
 
 
 def validate_rewritten(draft: Draft) -> None:
-    """Refuse what is on no list in what was written, with less of it over records."""
+    """Refuse what is on no list in what was written, with less of it over records.
+
+    >>> after(validate_rewritten, "SELECT count(*) FROM people WHERE md5(region) = 'a'")
+    refused: SDC010: a function that is not on the list (md5 of single records). Use arithmetic, text, date and CASE
+    expressions, count, sum, avg.
+    """
     protection = draft.protection
     formulas = [formula for made in protection.progress.numbers.values() for formula in made.formulas]
     draft.words = check_rewritten(
