@@ -22,7 +22,6 @@ from sdcduck.guard.passes.preview import answer_previews
 from sdcduck.guard.passes.probes import answer_probes
 from sdcduck.guard.passes.protect import protect
 from sdcduck.guard.passes.qualify import qualify, read_fields
-from sdcduck.guard.passes.quiet import quiet
 from sdcduck.guard.passes.relation_names import name_relations, resolve_tables
 from sdcduck.guard.passes.render import render
 from sdcduck.guard.passes.row_order import order_rows
@@ -36,6 +35,7 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Limited
 from sdcduck.guard.schema import Schema
+from sdcduck.guard.sqlglot_logging import without_logging
 
 PASSES: tuple[Callable[[Draft], None], ...] = (
     # A text that DuckDB and sqlglot read alike, of what is on the lists.
@@ -75,7 +75,7 @@ class Rewriter:
             Refused: it cannot be shown to be safe.
         """
         try:
-            with quiet():
+            with without_logging():
                 return self.rewrite(query, policies, probes=probes)
         except (RecursionError, MemoryError):
             raise Refused("SDC002") from None
@@ -98,7 +98,7 @@ class Rewriter:
         draft = Draft(query, policies, self._con, self._schema, self, probes=True, again=False)
         for step in PASSES:
             try:
-                with quiet():
+                with without_logging():
                     step(draft)
             except Refused as refused:
                 yield step.__name__, f"refused: {refused}"

@@ -39,7 +39,7 @@ class Rewritings:
         """
         text = self._plain(query)
         known = self._rewritten.get(text)
-        if known is None or known[0] != version or not self._schema.have(known[1].shapes):
+        if known is None or known[0] != version or not self._schema.have(known[1].schemas):
             known = (version, self._anew(query, text, version))
             if len(text) + len(known[1].sql) <= _LONGEST_KEPT:
                 if len(self._rewritten) >= _MOST:
@@ -57,9 +57,9 @@ class Rewritings:
         question = asked(text) if len(text) <= _LONGEST_ASKED else None
         if question is not None:
             found = self._templates.find(question, version)
-            if found is not None and self._schema.have(found.rewritten.shapes):
+            if found is not None and self._schema.have(found.rewritten.schemas):
                 return found.filled(question.constants)
-        with self._alone, self._schema.shapes.once():
+        with self._alone, self._schema.relations.cached():
             policies = self._schema.policies(version)
             rewritten = self._rewriter.made(query, policies)
             if question is not None and len(text) + len(rewritten.sql) <= _LONGEST_KEPT:

@@ -14,9 +14,9 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.passes.reading import Reading
 from sdcduck.guard.passes.spelling import Spelling
 from sdcduck.guard.protect.protection import Protection
+from sdcduck.guard.relation_schemas import RelationSchema
 from sdcduck.guard.rewritten import Counted, Origin, Release, Rewritten
 from sdcduck.guard.schema import Columns, Schema
-from sdcduck.guard.shapes import Shape
 from sdcduck.quoting import folded
 
 TableName = tuple[str, str, str]
@@ -75,7 +75,7 @@ class Draft:
         plain: the text that sqlglot writes for its tree.
         subscripts: whether there are any, which are to be written in one form.
         named: the policies of the tables that are named.
-        shapes: of these tables.
+        schemas: of these tables.
         described: their columns, by folded name.
         types: of these columns.
         names: of the answer's columns; none before `name_outputs`, or where they are not known yet.
@@ -109,7 +109,7 @@ class Draft:
     plain: str = field(init=False)
     subscripts: bool = field(init=False)
     named: list[Policy] = field(init=False)
-    shapes: tuple[Shape, ...] = field(init=False)
+    schemas: tuple[RelationSchema, ...] = field(init=False)
     described: dict[str, Columns] = field(init=False)
     types: dict[str, dict[str, exp.DataType]] = field(init=False)
     said: list[str] | None = field(init=False)
@@ -147,7 +147,7 @@ class Draft:
         """Find out what columns the tables have that are named by now."""
         asked = {folded(table.name) for table in self.tree.find_all(exp.Table)}
         self.named = [self.policies[name] for name in sorted(asked & set(self.policies))]
-        self.shapes = self.schema.shapes_of(self.named)
+        self.schemas = self.schema.schemas_of(self.named)
         self.described = {folded(policy.name): self.schema.columns(policy) for policy in self.named}
         self.types = {name: columns.types for name, columns in self.described.items()}
 
@@ -164,7 +164,7 @@ class Draft:
             columns=self.lineage,
             grouped=self.grouped,
             constant=self.constant and len(self.sql) <= _LONGEST_CONSTANT,
-            shapes=self.shapes,
+            schemas=self.schemas,
             rows=self.rows,
             sets=self.sets,
             releases=self.releases,

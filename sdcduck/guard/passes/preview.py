@@ -30,12 +30,12 @@ def answer_previews(draft: Draft) -> None:
     rows, limits, notice = preview
     sql = f"{rows} {limits}"
     check_query(read(draft.con, sql))
-    shapes = draft.shapes + draft.schema.preview_shapes(draft.named[0], rows)
+    schemas = draft.schemas + draft.schema.preview_schemas(draft.named[0], rows)
     made_up = frozenset((policy.name, PREVIEW) for policy in draft.named)
     columns = tuple(Origin(name, made_up, computed=True) for name in draft.names)
     tables = tuple(policy.name for policy in draft.named)
     draft.answer = Rewritten(
-        sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes, preview=draft.named[0]
+        sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, schemas=schemas, preview=draft.named[0]
     )  # fmt: skip
 
 
