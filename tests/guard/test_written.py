@@ -60,16 +60,16 @@ def refused(con: duckdb.DuckDBPyConnection, *, over_records: list[str], over_num
 @pytest.mark.parametrize(
     ("expressions", "code"),
     [
-        (["1), (2"], "SDC005"),
-        (["1), (2", "3"], "SDC005"),
-        (["1) FROM people WHERE (true"], "SDC005"),
-        (["1) WHERE (true"], "SDC005"),
-        (["1) ORDER BY (1"], "SDC005"),
-        (["1) UNION SELECT (1"], "SDC005"),
-        (["1); SELECT (2"], "SDC005"),
+        (["1), (2"], "SDC006"),
+        (["1), (2", "3"], "SDC006"),
+        (["1) FROM people WHERE (true"], "SDC006"),
+        (["1) WHERE (true"], "SDC006"),
+        (["1) ORDER BY (1"], "SDC006"),
+        (["1) UNION SELECT (1"], "SDC006"),
+        (["1); SELECT (2"], "SDC006"),
         (["1) -- "], "SDC001"),
-        (["1) /* ", "*/ + (2"], "SDC005"),
-        (["SELECT 1"], "SDC005"),
+        (["1) /* ", "*/ + (2"], "SDC006"),
+        (["SELECT 1"], "SDC006"),
         (["count(*) OVER ()"], "SDC010"),
         (["getenv('HOME')"], "SDC010"),
     ],
@@ -114,7 +114,7 @@ def test_a_relation_that_is_not_on_the_list_of_the_query_is_refused(con: duckdb.
     mine = "WITH _sdc_with_0 AS (SELECT * FROM memory.main.people) SELECT * FROM _sdc_with_0, memory.main.kunden AS a"
     check_rewritten(con, Written(mine, (mine,), mine), over_records=[], over_numbers=[], tables=tables)
     for text in (Written(other, (mine,), mine), Written(mine, (mine, other), mine)):
-        with pytest.raises(Refused, match="SDC005"):
+        with pytest.raises(Refused, match="SDC006"):
             check_rewritten(con, text, over_records=[], over_numbers=[], tables=tables)
 
 

@@ -48,7 +48,7 @@ def number_parameters(draft: Draft) -> None:
         return
     reading = read(draft.con, apart)
     if reading.parameters() != draft.reading.parameters():
-        raise Refused("SDC005", "? that reads in two ways: write $1, $2, ..")
+        raise Refused("SDC006", "?: write $1, $2, ..")
     if apart != numbered:  # where a text begins and ends is told by DuckDB
         refuse_two_readings(draft.con, draft.reading, apart)
     draft.query, draft.reading = apart, reading

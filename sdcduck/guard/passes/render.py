@@ -40,7 +40,7 @@ def render(draft: Draft) -> None:
     if text is not None:
         draft.text, draft.releases = text, text.releases
     elif draft.again or draft.plain == draft.query:
-        raise Refused("SDC005", "text that reads in two ways")
+        raise Refused("SDC006")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
         draft.answer = draft.start.rewrite(draft.plain, draft.policies, probes=draft.probes, again=True)
 

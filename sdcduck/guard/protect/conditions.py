@@ -79,17 +79,17 @@ def _compared_with_query(scope: Scope, node: exp.Expr) -> exp.Expr:
         columns = [side for side in sides if isinstance(side, exp.Column)]
         query = next((side for side in sides if isinstance(side, exp.Subquery)), None)
     if not columns or not isinstance(query, exp.Query) or len(columns) != len(_shown(query)):
-        raise Refused("SDC005", "compare a column alone with a subquery")
+        raise Refused("SDC046", "compare a column alone with a subquery")
     units = _looked_for(scope, query.unnest())
     if units is not None:
         return _among_units(scope, node, columns, query, units)
     for column, selected in zip(columns, query.selects, strict=True):
         if not isinstance(column, exp.Column):
-            raise Refused("SDC005", "compare a column alone with a subquery")
+            raise Refused("SDC046", "compare a column alone with a subquery")
         scope.dimension(column)
         families = (family(column), family(selected))
         if None in families or (families[0] != families[1] and not set(families) <= {"whole", "real"}):
-            raise Refused("SDC005", "compare a column with a subquery of the same type")
+            raise Refused("SDC046", "compare a column with a subquery of the same type")
         if scope.sources[column.table].table is None:
             column.replace(compared(column.copy(), str(families[0])))
     if isinstance(node, exp.In):
@@ -134,11 +134,11 @@ def _among_units(
         raise Refused("SDC044", "compare the unit: WHERE unit IN (SELECT unit ..)")
     for (column, role), item in zip(pairs, items, strict=True):
         if not isinstance(column, exp.Column) or role is Role.MEASURE:
-            raise Refused("SDC005", "compare columns that are no measures with a subquery")
+            raise Refused("SDC046", "compare columns that are no measures with a subquery")
         if not (scope.is_unit(column) and role is Role.UNIT):
             scope.dimension(column)
         if (role is Role.UNIT and not scope.is_unit(column)) or family(column) != family(item) or family(item) is None:
-            raise Refused("SDC005", "compare a column with a subquery of the same type")
+            raise Refused("SDC046", "compare a column with a subquery of the same type")
     # Were one unit missing, NOT IN would be so for all.
     inner = query.unnest()
     assert isinstance(inner, exp.Query)
