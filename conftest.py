@@ -17,10 +17,11 @@ def _guard() -> Any:
     con.execute(
         "CREATE TABLE people AS SELECT i AS id, i % 90 AS age, 'north' AS region, 100 * i AS income FROM range(9) t(i)"
     )
+    con.execute("CREATE TABLE made_up AS SELECT 30 AS age, 'north' AS region, 500 AS income")
     con.execute("CREATE TABLE regions AS SELECT 'north' AS region, 'hills' AS area")
     con.execute(
         "CALL sdc_protect('people', unit := 'id', dimensions := ['age', 'region'], measures := ['income'], "
-        "method := 'threshold', min_units := 3)"
+        "method := 'threshold', min_units := 3, preview := 'made_up')"
     )
     con.execute("CALL sdc_public('regions')")
     return sdcduck.open_guard(con)

@@ -289,7 +289,7 @@ EACH_CASE = frozenset(
         "guard/test_every_door.py",
         "guard/test_internal_errors.py",
         "guard/test_other_words.py",
-        "guard/test_quiet.py",
+        "guard/test_sqlglot_logging.py",
         "guard/test_rare_types.py",
         "guard/test_spelling.py",
         "guard/test_types_of_numbers.py",

@@ -56,6 +56,33 @@ def test_the_map_has_every_room() -> None:
     assert {name.strip().split(".")[1] for floor in floors for name in floor.split("|")} >= rooms
 
 
+def rooms() -> dict[str, set[str]]:
+    """The folders and loose modules of the package, each with those that it imports."""
+    found: dict[str, set[str]] = {}
+    for name, text in modules():
+        parts = name.removesuffix(".py").removeprefix("sdcduck/").split("/")
+        if parts[0] in ("__init__", "__main__"):
+            continue
+        imported = re.findall(r"^ *(?:from|import) sdcduck(?:\.| import )(\w+)", text, re.MULTILINE)
+        found.setdefault(parts[0], set()).update(room for room in imported if room != parts[0])
+    return found
+
+
+def test_the_house_does_not_grow() -> None:
+    """No more rooms than the map counts, nor levels of imports; rooms that import each other would have no level."""
+    imports = rooms()
+    levels: list[set[str]] = []
+    while left := imports.keys() - set().union(*levels):
+        free = {room for room in left if imports[room].isdisjoint(left)}
+        assert free, f"imports in a circle: {sorted(left)}"
+        levels.append(free)
+    told = re.search(
+        r"There are (\d+) rooms on (\d+) levels", (ROOT / "docs/architecture.md").read_text(encoding="utf-8")
+    )
+    assert told is not None
+    assert (len(imports), len(levels)) == (int(told[1]), int(told[2])), levels
+
+
 def test_a_release_has_one_number() -> None:
     """`make release` refuses another one; the whole of it is for whoever releases."""
     assert releasing.release_number() == tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]

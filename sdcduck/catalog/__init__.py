@@ -84,6 +84,7 @@ from sdcduck.catalog.records import (
     policy_facts,
 )
 from sdcduck.catalog.relations import (
+    METHODS,
     Declared,
     Definition,
     Kind,
@@ -138,6 +139,7 @@ __all__ = [
     "BUILT_IN",
     "EXPORT",
     "EXPORT_SAYS",
+    "METHODS",
     "PAIRS",
     "TABLES_SQL",
     "Declared",

@@ -14,6 +14,9 @@ from sdcduck.catalog.database import current_database, first_row
 from sdcduck.catalog.settings import set_setting, setting
 from sdcduck.quoting import folded, folded_sql, identifier
 
+METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
+"""How unit-level tables can be answered: by the names of the modules in which the guard has the methods."""
+
 Limits = tuple[tuple[str, tuple[float, ...]], ...]
 """Measures and numbers in ascending order: the ends of what values are taken for, or the borders of bands."""
 
@@ -174,7 +177,7 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             magnitude_ptable, min_units or 1, base or 3, publication, count_column, bool(one_row_per_unit), population,
             role or "", tuple(complete or ()), records or 0, preview, noise_secret or "",
             label == "public" or bool(
-                label == "unit-level" and method in _METHODS and all((dimensions, min_units))
+                label == "unit-level" and method in METHODS and all((dimensions, min_units))
                 and (unit or (name, role or "") in kinds or (name, role or "") in sequences)
                 and (method != "cell_key" or all((ptable, magnitude_ptable, noise_secret)))
                 and (method not in ("cell_key", "rounding") or record_key or (name, role or "") in kinds
@@ -227,9 +230,6 @@ def _of_privacy(policy: Policy, stored: Privacy | None) -> Policy:
     if policy.method != "dp":
         return policy
     return replace(policy, privacy=stored or Privacy(), is_whole=policy.is_whole and stored is not None)
-
-
-_METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
 
 
 def _values(settings: Mapping[str, str], kind: str) -> list[Any]:

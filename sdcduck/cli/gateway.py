@@ -22,10 +22,10 @@ from sdcduck.catalog.passwords import verifier
 from sdcduck.cli.terminal import one_line_errors, opened
 from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
-from sdcduck.gateway.house import House, Limits, Place, is_loopback
 from sdcduck.gateway.postgres.server import Options
-from sdcduck.gateway.serving import ENDED, Ports, house
+from sdcduck.gateway.serving import ENDED, Ports, open_file
 from sdcduck.gateway.serving import serve as serve_clients
+from sdcduck.gateway.shared_state import FlightOptions, Limits, SharedState, is_loopback
 from sdcduck.gateway.tls import Certificate
 from sdcduck.udfs.guard.users import checked_user, salt_for
 
@@ -97,10 +97,10 @@ def serve(
             connections=connections, idle=idle,
         )  # fmt: skip
         issuer = _issuer(flight_client_ca, certificate, flight_port)
-        flight = None if flight_port is None else Place(host, flight_port, certificate, idle, issuer=issuer)
+        flight = None if flight_port is None else FlightOptions(host, flight_port, certificate, idle, issuer=issuer)
         # What the engine puts into files where memory is short are records, and nobody else's to read.
         os.umask(os.umask(0o077) | 0o077)
-        opened = house(
+        opened = open_file(
             file, limits, connections=connections, log=_audit_log(log, log_quota, log_size), memory=memory,
             custodian_raw=custodian_raw, plans_only=plans_only,
         )  # fmt: skip
@@ -135,7 +135,7 @@ def _say_where(
         typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 
 
-def _say_who_sees_records(opened: House) -> None:
+def _say_who_sees_records(opened: SharedState) -> None:
     seen_by = ", ".join(account.name for account in opened.accounts.values() if opened.role_of(account).raw)
     typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
 

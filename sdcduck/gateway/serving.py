@@ -18,9 +18,9 @@ from sdcduck.catalog.passwords import read_verifier
 from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Role
 from sdcduck.gateway.events import note
-from sdcduck.gateway.house import CUSTODIAN, Account, House, Limits, Place, Seats
 from sdcduck.gateway.metrics import MetricsPage
 from sdcduck.gateway.postgres.server import Gateway, Options
+from sdcduck.gateway.shared_state import CUSTODIAN, Account, ConnectionSlots, FlightOptions, Limits, SharedState
 from sdcduck.gateway.system.catalog import SystemCatalog
 from sdcduck.guard import open_guard
 from sdcduck.guard.running import when_ended
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from sdcduck.gateway.flight.server import FlightGateway
 
 
-def house(
+def open_file(
     file: str | Path,
     limits: Limits,
     *,
@@ -42,7 +42,7 @@ def house(
     memory: str | None = None,
     custodian_raw: bool = False,
     plans_only: bool = False,
-) -> House:
+) -> SharedState:
     """What a gateway to a file serves; the file is held for reading.
 
     Args:
@@ -79,7 +79,9 @@ def house(
         for role in roles.values():
             role.close()
         raise
-    opened = House(accounts, roles, path.stem, limits, Seats(connections, limits.connections), salts=salts)
+    opened = SharedState(
+        accounts, roles, path.stem, limits, ConnectionSlots(connections, limits.connections), salts=salts
+    )
     for role in roles.values():
         role.guard.audit.heard = opened.counts.question
     return opened
@@ -126,17 +128,17 @@ class Ports:
 
 
 async def serve(
-    opened: House,
+    opened: SharedState,
     options: Options,
     ready: Callable[[Ports], None],
     *,
-    flight: Place | None = None,
+    flight: FlightOptions | None = None,
     metrics: tuple[str, int] | None = None,
 ) -> None:
     """Serve until the process is told to end; then, or where it cannot begin, the file is free again.
 
-    Nor does it serve a database that DuckDB has ended after an error of its own (`House.ending`): what the engine has
-    in memory is not to be trusted then, and another process opens the file with nothing of it.
+    Nor does it serve a database that DuckDB has ended after an error of its own (`SharedState.ending`): what the engine
+    has in memory is not to be trusted then, and another process opens the file with nothing of it.
 
     Args:
         ready: called once clients may come.
@@ -150,10 +152,10 @@ async def serve(
 
 
 async def _served(
-    opened: House,
+    opened: SharedState,
     options: Options,
     ready: Callable[[Ports], None],
-    flight: Place | None,
+    flight: FlightOptions | None,
     metrics: tuple[str, int] | None,
 ) -> None:
     served = Gateway(opened, options)
@@ -183,10 +185,10 @@ async def _served(
             await served.stop()
 
 
-def _flight(opened: House, place: Place) -> FlightGateway:
+def _flight(opened: SharedState, options: FlightOptions) -> FlightGateway:
     os.environ.setdefault("GRPC_VERBOSITY", "NONE")  # what it has to say is not in the form of our log
     try:
         from sdcduck.gateway.flight.server import FlightGateway  # a large library, for those who ask for it
     except ImportError:
         raise SDCError("this pyarrow has no Arrow Flight; take the one of PyPI: pip install pyarrow") from None
-    return FlightGateway(opened, place)
+    return FlightGateway(opened, options)

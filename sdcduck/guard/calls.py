@@ -308,7 +308,7 @@ def _of_calls(formulas: list[str], calls: dict[exp.Expr, str]) -> list[str]:
         raise Refused("SDC005", "a number that depends on single records")
     written = {formula: part.sql("duckdb") for formula, part in lifted.items()}
     if _parsed(list(written.values())) != list(lifted.values()):
-        raise Refused("SDC005", "text that reads in two ways")
+        raise Refused("SDC006")
     return [written.get(formula, formula) for formula in formulas]
 
 

@@ -551,7 +551,7 @@ def refuse_more_keys(select: exp.Select) -> None:
     for column in _outside_aggregates(having.this):
         if column not in keys:
             raise Refused(
-                "SDC005",
+                "SDC047",
                 "HAVING beside GROUP BY ALL groups by its columns, too: name the group keys, as in GROUP BY 1, 2",
             )
 

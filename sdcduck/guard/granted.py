@@ -24,7 +24,7 @@ def granted_by(alone: threading.Lock, schema: Schema, rewriter: Rewriter) -> Cal
     """
 
     def granted(policy: Policy) -> Rewritten:
-        with alone, schema.shapes.once():
+        with alone, schema.relations.cached():
             return rewriter.made(policy.sequence.granted, {folded(policy.name): policy})
 
     return granted

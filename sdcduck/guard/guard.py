@@ -428,7 +428,7 @@ class Guard:
 
         def made(query: str) -> Rewritten:
             text = listed(query, Told(self._database, version, "", lambda one: self._rewrite(one, version)))
-            with self._alone, self._schema.shapes.once():
+            with self._alone, self._schema.relations.cached():
                 return self._rewriter.made(text, {**policies, folded(table): limited})
 
         sequences = self._sequences.without_file()
@@ -479,7 +479,7 @@ class Guard:
             query = listed(query, told)
         rewritten = self._rewritings.of(query, version)
         # Not part of what is remembered: tables may have changed.
-        self._schema.check_names(rewritten.tables, rewritten.shapes, joined=bool(rewritten.unique))
+        self._schema.check_names(rewritten.tables, rewritten.schemas, joined=bool(rewritten.unique))
         for policy in rewritten.policies:
             self._schema.check_facts(policy)
         self._schema.check_one_noise(rewritten.policies)

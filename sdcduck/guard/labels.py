@@ -43,7 +43,7 @@ def settle_defaults(tree: exp.Expr) -> None:
         if value.is_type(*exp.DataType.TEXT_TYPES):
             found.set("this", exp.cast(value, exp.DataType.Type.TEXT))
         elif not value.is_type(*_PLAIN):
-            raise Refused("SDC005", "a default of lag or lead: coalesce(lag(x) OVER (..), y) has one, too")
+            raise Refused("SDC014", "a default of lag or lead: coalesce(lag(x) OVER (..), y) has one, too")
 
 
 def without_labels(kind: str) -> str:

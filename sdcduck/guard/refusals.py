@@ -17,12 +17,34 @@ REASONS = {
         "SELECT is answered, EXPLAIN, DESCRIBE, SHOW and SUMMARIZE; nothing can be changed, set or loaded.",
     ),
     "SDC005": ("a form of SQL that the guard does not know", "Write it with plain SELECT, JOIN, GROUP BY and WITH."),
+    "SDC006": (
+        "a text that reads in two ways",
+        "Write it with brackets, with other names, or in plainer words, so that it can mean one thing only.",
+    ),
     "SDC010": (
         "a function that is not on the list",
         "Use arithmetic, text, date and CASE expressions, count, sum, avg.",
     ),
+    "SDC011": (
+        "a PIVOT or UNPIVOT that cannot be written out",
+        "Write PIVOT t ON a IN ('x', 'y') USING sum(n) GROUP BY b; or sum(n) FILTER (WHERE a = 'x') for each column.",
+    ),
+    "SDC012": ("COLUMNS(..), or a star, that cannot be written out", "Write the names of the columns."),
+    "SDC013": (
+        "a sample that is not drawn",
+        "Write FROM t TABLESAMPLE 10%, or (10 ROWS), of a public table or of an answer in brackets.",
+    ),
+    "SDC014": (
+        "an argument that a function is not given here",
+        "Write zones, parts of a time, widths, lengths and patterns as constants; cast to DATE or TIMESTAMP.",
+    ),
+    "SDC015": ("a row, struct or field that is not shown", "Give fields names, and write column.field."),
     "SDC020": ("an unknown table", "Ask the custodian which tables are open."),
     "SDC021": ("a table function", "Only tables, views, VALUES, range and generate_series can stand after FROM."),
+    "SDC022": (
+        "a form of FROM or JOIN that is not answered",
+        "Write FROM a JOIN b ON a.x = b.x; subqueries in brackets, with a name, and with names of columns in them.",
+    ),
     "SDC030": ("an unknown column", "Only dimensions, measures and the unit are visible."),
     "SDC031": ("an ambiguous column", "Write table.column."),
     "SDC033": (
@@ -49,6 +71,14 @@ REASONS = {
         "Tie EXISTS by equality, to a public table or on the unit; or join two aggregated WITH queries.",
     ),
     "SDC045": ("LIMIT, DISTINCT, ORDER BY or a window over unit-level rows", "Aggregate first, then sort and cut."),
+    "SDC046": (
+        "a subquery that is not answered in this place",
+        "Compare a column with (SELECT ..) of its type, or write column IN (SELECT ..); or join a WITH query.",
+    ),
+    "SDC047": (
+        "a group key that is not answered",
+        "Group by columns and expressions that are numbers, texts or dates, by name, and once each.",
+    ),
     "SDC050": ("an aggregate that shows single units", "count, count(DISTINCT unit), sum and avg are answered."),
     "SDC051": (
         "DISTINCT in an aggregate",

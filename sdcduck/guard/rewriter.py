@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 import duckdb
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.passes.aliases import resolve_aliases, spell_names
+from sdcduck.guard.passes.aliases import resolve_aliases
 from sdcduck.guard.passes.amounts import check_amounts
-from sdcduck.guard.passes.answer import finish, foresee, name_columns
+from sdcduck.guard.passes.answer_names import name_columns, spell_names
 from sdcduck.guard.passes.columns import expand_columns
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.lineage import trace_lineage
@@ -22,8 +22,7 @@ from sdcduck.guard.passes.preview import answer_previews
 from sdcduck.guard.passes.probes import answer_probes
 from sdcduck.guard.passes.protect import protect
 from sdcduck.guard.passes.qualify import qualify, read_fields
-from sdcduck.guard.passes.quiet import quiet
-from sdcduck.guard.passes.relation_names import describe_tables, name_relations, resolve_tables
+from sdcduck.guard.passes.relation_names import name_relations, resolve_tables
 from sdcduck.guard.passes.render import render
 from sdcduck.guard.passes.row_order import order_rows
 from sdcduck.guard.passes.same_reading import same_reading
@@ -36,6 +35,7 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.running import Limited
 from sdcduck.guard.schema import Schema
+from sdcduck.guard.sqlglot_logging import without_logging
 
 PASSES: tuple[Callable[[Draft], None], ...] = (
     # A text that DuckDB and sqlglot read alike, of what is on the lists.
@@ -43,15 +43,15 @@ PASSES: tuple[Callable[[Draft], None], ...] = (
     # One form for what has several.
     expand_pivots, expand_samples, expand_series, check_amounts, check_zones, check_words, resolve_tables, normalize,
     # Every name in full.
-    describe_tables, name_outputs, expand_columns, resolve_aliases, qualify, read_fields, spell_names,
+    name_outputs, expand_columns, resolve_aliases, qualify, read_fields,
     # What needs no record.
     answer_probes, answer_previews,
     # What belongs to one unit says which.
     join_on_units,
     # Records become protected numbers.
-    protect, trace_lineage, order_rows, foresee, name_relations,
+    protect, spell_names, trace_lineage, order_rows, name_relations,
     # A text again, of what is on shorter lists.
-    render, validate_rewritten, name_columns, finish,
+    render, validate_rewritten, name_columns,
 )  # fmt: skip
 """Each sees what those before it made of a question, and may end it with an answer, or refuse it."""
 
@@ -75,7 +75,7 @@ class Rewriter:
             Refused: it cannot be shown to be safe.
         """
         try:
-            with quiet():
+            with without_logging():
                 return self.rewrite(query, policies, probes=probes)
         except (RecursionError, MemoryError):
             raise Refused("SDC002") from None
@@ -91,14 +91,14 @@ class Rewriter:
             step(draft)
             if draft.answer is not None:
                 return draft.answer
-        raise AssertionError("the last pass has an answer")
+        return draft.rewritten()
 
     def steps(self, query: str, policies: Mapping[str, Policy]) -> Iterator[tuple[str, str]]:
         """The names of the passes that look at a question, each with what it made of it, or why it refuses it."""
         draft = Draft(query, policies, self._con, self._schema, self, probes=True, again=False)
         for step in PASSES:
             try:
-                with quiet():
+                with without_logging():
                     step(draft)
             except Refused as refused:
                 yield step.__name__, f"refused: {refused}"

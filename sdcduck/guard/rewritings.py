@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import threading
 
-from sdcduck.guard.plain_text import plain_text
 from sdcduck.guard.rewriter import Rewriter
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.schema import Schema
@@ -14,6 +14,16 @@ _MOST = 1000
 _LONGEST_ASKED = 100_000  # characters
 _LONGEST_PLAIN = 10_000
 _LONGEST_KEPT = 50_000  # of a question with its rewriting: a thousand longer ones would fill the memory
+_PART = re.compile(
+    r"""
+    [\w,.()*=<>]+
+    | '(?:[^'\\]|'')*'
+    | "(?:[^"]|"")*"
+    | (?P<gap>(?:[ \t\n] | \r\n | (?<![^\s\w),;'"])(?:--[^\r\n]* | /\*[^*/]*\*/))+)
+    | (?P<odd>[\\`\#'"\x00-\x1f\x7f] | \$(?!\d) | /\* | --)
+    """,
+    re.VERBOSE,
+)
 
 
 class Rewritings:
@@ -39,7 +49,7 @@ class Rewritings:
         """
         text = self._plain(query)
         known = self._rewritten.get(text)
-        if known is None or known[0] != version or not self._schema.have(known[1].shapes):
+        if known is None or known[0] != version or not self._schema.have(known[1].schemas):
             known = (version, self._anew(query, text, version))
             if len(text) + len(known[1].sql) <= _LONGEST_KEPT:
                 if len(self._rewritten) >= _MOST:
@@ -57,9 +67,9 @@ class Rewritings:
         question = asked(text) if len(text) <= _LONGEST_ASKED else None
         if question is not None:
             found = self._templates.find(question, version)
-            if found is not None and self._schema.have(found.rewritten.shapes):
+            if found is not None and self._schema.have(found.rewritten.schemas):
                 return found.filled(question.constants)
-        with self._alone, self._schema.shapes.once():
+        with self._alone, self._schema.relations.cached():
             policies = self._schema.policies(version)
             rewritten = self._rewriter.made(query, policies)
             if question is not None and len(text) + len(rewritten.sql) <= _LONGEST_KEPT:
@@ -77,3 +87,26 @@ class Rewritings:
                 self._texts.clear()
             self._texts[query] = text
         return text
+
+
+def plain_text(query: str) -> str:
+    """A text with one space where there were several, or comments: two questions with one text are the same.
+
+    Programs put the name of their user or the number of a chart into a comment. Where comments or strings could be read
+    in another way than here, the text stays as it is.
+
+    >>> plain_text("/* chart 7 */ SELECT  1 -- one\\n , 'a  -- b' "), plain_text("SELECT $$ /* $$")
+    ("SELECT 1 , 'a  -- b'", 'SELECT $$ /* $$')
+    """
+    if not query.isascii():
+        return query
+    parts, end = [], 0
+    for found in _PART.finditer(query):
+        if found["odd"]:
+            return query
+        if found["gap"]:
+            before, end = query[end : found.start()], found.end()
+            if before.endswith("'") and query.startswith("'", end):  # with a line between them they may be one string
+                return query
+            parts += [before, " "]
+    return "".join([*parts, query[end:]]).strip(" ")

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Noised
 from sdcduck.guard.methods import METHODS
+from sdcduck.guard.relation_schemas import RelationSchema
 from sdcduck.guard.relations import Unique
-from sdcduck.guard.shapes import Shape
 from sdcduck.guard.worth import Terms
 
 PREVIEW = "preview"
@@ -105,7 +105,7 @@ class Rewritten:
         columns: what each column of the answer is made of.
         grouped: the rows are groups of units, or some of them.
         constant: the answer stands in the question, as in SELECT 1, with which programs ask whether anybody is there.
-        shapes: of these tables, which must still be the same.
+        schemas: of these tables, which must still be the same.
         preview: the policy of the table that it shows made-up rows of.
         sets: queries for what is counted, over the inner cells of policies that limit the sequence of answers.
         releases: what noise is drawn for; without it the query has no numbers.
@@ -122,7 +122,7 @@ class Rewritten:
     columns: tuple[Origin, ...] = ()
     grouped: bool = False
     constant: bool = False
-    shapes: tuple[Shape, ...] = ()
+    schemas: tuple[RelationSchema, ...] = ()
     rows: int | None = None
     preview: Policy | None = None
     sets: tuple[Counted, ...] = ()

@@ -23,9 +23,9 @@ from sdcduck.guard.methods import METHODS
 from sdcduck.guard.one_noise import OneNoise
 from sdcduck.guard.own_macros import NOT_OURS, macros_of, mean_the_same
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relation_schemas import GONE, NO_TABLE, RelationSchema, RelationSchemas
 from sdcduck.guard.relations import RAW, Unique
 from sdcduck.guard.running import Limited, in_memory
-from sdcduck.guard.shapes import GONE, NO_TABLE, Shape, Shapes
 from sdcduck.quoting import folded, identifier
 
 
@@ -61,7 +61,7 @@ class Schema:
     ) -> None:
         self.con, self.alone, self._limited = con, alone, limited
         self._role, self._raw, self.unchanging = role, raw, unchanging
-        self.shapes = Shapes(con)
+        self.relations = RelationSchemas(con)
         self._declared: catalog.Declared | None = None
         self._collated: bool | None = None
         self._tables_now: frozenset[str] | None = None
@@ -163,7 +163,7 @@ class Schema:
         return frozenset(folded(policy.name) for policy in policies if self._is_table(policy.name))
 
     def _is_table(self, name: str) -> bool:
-        return folded(name) in self._tables_here() if self.unchanging else self.shapes.columns(name).is_table
+        return folded(name) in self._tables_here() if self.unchanging else self.relations.columns(name).is_table
 
     def _tables_here(self) -> frozenset[str]:
         """The lower-case names of what is no view; with the connection held."""
@@ -175,14 +175,16 @@ class Schema:
         """The tables of the schema in which custodians have theirs."""
         return [name for name, _ in self.con.execute(_TABLES_HERE).fetchall()]
 
-    def check_names(self, asked: Collection[str], shapes: Sequence[Shape] = (), *, joined: bool = False) -> None:
+    def check_names(
+        self, asked: Collection[str], schemas: Sequence[RelationSchema] = (), *, joined: bool = False
+    ) -> None:
         """Refuse a table that had another name when it was seen first: it may have taken the place of what is public.
 
         DuckDB numbers its tables, and a table keeps its number when it is renamed. Its first name may be one that no
         analyst knows, and so may that of a table that a view reads.
 
         Args:
-            shapes: of relations, some of which are views, that show whatever has the names that they read. That may be
+            schemas: of relations, some of which are views, that show whatever has the names that they read. That may be
                 what was public under another name.
             joined: whether it is to be known for `check_unique` where texts are collated.
 
@@ -199,8 +201,8 @@ class Schema:
             found = self._limited.rows(_TABLES_HERE)
         self._tables_now = frozenset(folded(name) for name, _ in found)
         with self.alone:
-            told = {name: shape.name for shape in shapes if shape.reads is not None for name in self._home(shape.reads)}
-        told |= {folded(name): name for name in (*asked, *(shape.name for shape in shapes))}
+            told = {name: one.name for one in schemas if one.reads is not None for name in self._home(one.reads)}
+        told |= {folded(name): name for name in (*asked, *(relation.name for relation in schemas))}
         open_names = {name for name, policy in self._policies[1].items() if policy.label == "public"}
         for name, number in found:
             first = self._first_names.setdefault(number, name)
@@ -270,7 +272,7 @@ class Schema:
         """
         if not policy.is_whole:
             raise Refused("SDC060", f"{policy.name}: parts of its policy were removed, sdc_protect")
-        described = self.shapes.columns(policy.name).columns
+        described = self.relations.columns(policy.name).columns
         names = [name for name, _ in described]
         self._check_public(policy, names)
         if self._declared is None:
@@ -293,7 +295,7 @@ class Schema:
         assert self._declared is not None
         declared = self._declared.definition(policy)
         if declared is not None:
-            reads = self.shapes.of(policy.name).reads
+            reads = self.relations.of(policy.name).reads
             if not mean_the_same(self.con, declared, () if reads is None else reads.definition):
                 changed = "the view, or a view or macro that it is made of, was replaced, sdc_protect"
                 raise Refused("SDC060", f"{policy.name}: {changed}")
@@ -317,7 +319,7 @@ class Schema:
             if not needed <= have and not keys & have:
                 continue
             try:
-                described = self.shapes.columns(other.name).columns
+                described = self.relations.columns(other.name).columns
             except Refused:
                 described = ()
             if not needed <= {folded(name) for name, _ in described}:
@@ -334,7 +336,7 @@ class Schema:
         if self._is_table(policy.name):
             self._check_renamed(policy, columns)
             return
-        read = self.shapes.of(policy.name).reads
+        read = self.relations.of(policy.name).reads
         if read is None:  # it looks like a table meanwhile
             read = catalog.read_by(self.con, policy.name)
         behind = catalog.records_behind(self.con, policy.name, policy.role, self._policies[2], read)
@@ -349,15 +351,15 @@ class Schema:
         here = (folded(self.database()), "main")
         return frozenset(name for database, schema, name in read.tables if (folded(database), folded(schema)) == here)
 
-    def shapes_of(self, policies: Sequence[Policy]) -> tuple[Shape, ...]:
+    def schemas_of(self, policies: Sequence[Policy]) -> tuple[RelationSchema, ...]:
         """What the rewriting of a query depends on of relations that somebody may change; with the connection held.
 
         Raises:
             Refused: there is no such table any more.
         """
-        return () if self.unchanging else tuple(self.shapes.of(policy.name) for policy in policies)
+        return () if self.unchanging else tuple(self.relations.of(policy.name) for policy in policies)
 
-    def preview_shapes(self, policy: Policy, sql: str) -> tuple[Shape, ...]:
+    def preview_schemas(self, policy: Policy, sql: str) -> tuple[RelationSchema, ...]:
         """The same of what a preview is taken from; with the connection held.
 
         Args:
@@ -373,19 +375,19 @@ class Schema:
             raise Refused("SDC060", other) from None
         if catalog.records_behind(self.con, str(policy.preview), policy.role, self._policies[2]) is not None:
             raise Refused("SDC060", f"{policy.name}: its preview shows records, sdc_protect")
-        return () if self.unchanging else (self.shapes.of(str(policy.preview)),)
+        return () if self.unchanging else (self.relations.of(str(policy.preview)),)
 
-    def have(self, shapes: Sequence[Shape]) -> bool:
+    def have(self, schemas: Sequence[RelationSchema]) -> bool:
         """Whether relations still look as they did."""
-        if not shapes:
+        if not schemas:
             return True
         with self.alone:
-            return self.shapes.same(shapes)
+            return self.relations.unchanged(schemas)
 
     def have_column(self, policies: Sequence[Policy], names: frozenset[str]) -> bool:
         """Whether a relation has a column that is called so, visible or not; with the connection held."""
-        shapes = [self.shapes.columns(policy.name) for policy in policies]
-        return any(folded(name) in names for shape in shapes for name, _ in shape.columns)
+        schemas = [self.relations.columns(policy.name) for policy in policies]
+        return any(folded(name) in names for relation in schemas for name, _ in relation.columns)
 
     def names_and_numbers(self, sql: str) -> tuple[list[str], list[int]]:
         """The columns of a query that the guard made, over no table, and its one row; with the connection held.

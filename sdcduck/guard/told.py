@@ -120,7 +120,7 @@ class Told:
         """Whether a question would be answered; nothing is remembered of it."""
         schema = self._database.schema
         try:
-            with self._database.alone, schema.shapes.once():
+            with self._database.alone, schema.relations.cached():
                 self._database.rewriter.made(query, schema.policies(self._version))
         except Refused as refused:
             if refused.code not in _WITHOUT_ANSWER:

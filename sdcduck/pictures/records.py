@@ -11,7 +11,7 @@ import duckdb
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.install import install
-from sdcduck.pictures.svg import BLUE, GREY, ORANGE, Panel, Picture, Scale, even_scale, picture
+from sdcduck.pictures.svg import BLUE, GREY, ORANGE, Panel, Picture, Scale, even_scale, picture, short_text
 from sdcduck.quoting import identifier
 from sdcduck.udfs.source import NUMBERS, Source, is_number, shared_columns
 from sdcduck.udfs.source import source as resolved
@@ -128,12 +128,8 @@ def _bars(pair: _Pair, name: str) -> Panel:
         panel.box((left + 0.1 * wide, 0), (left + 0.9 * wide, original), GREY, f"{value}: {original:.3f}")
         top = (left + 0.02 * wide, synthetic), (left + 0.98 * wide, synthetic)
         panel.line(top, BLUE, dots=False)
-        panel.foot_text(left + wide / 2, _short_text("NULL" if value is None else value))
+        panel.foot_text(left + wide / 2, short_text("NULL" if value is None else value))
     return panel
-
-
-def _short_text(text: str) -> str:
-    return text if len(text) <= 10 else text[:9] + "…"
 
 
 def associations(
@@ -167,8 +163,8 @@ def associations(
     step = 1 / len(names)
     lost = []
     for row, one in enumerate(names):
-        panel.side_text(1 - (row + 0.5) * step, _short_text(one))
-        panel.foot_text((row + 0.5) * step, _short_text(one))
+        panel.side_text(1 - (row + 0.5) * step, short_text(one))
+        panel.foot_text((row + 0.5) * step, short_text(one))
         for across, other in enumerate(names):
             place = min(row, across), max(row, across)
             if row == across:

@@ -8,7 +8,7 @@ import duckdb
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.install import install
-from sdcduck.pictures.svg import BLUE, GREY, ORANGE, Panel, Picture, Scale, even_scale, picture
+from sdcduck.pictures.svg import BLUE, GREY, ORANGE, Panel, Picture, Scale, even_scale, picture, short_text
 
 _MOST_COLUMNS = 30
 _FINE, _BINS, _SHOWN = 1000, 24, 0.995
@@ -107,8 +107,8 @@ def accuracy_map(
     panel = Panel("Accuracy of tables of two columns", None, None, width=side, height=side)
     step = 1 / len(names)
     for row, one in enumerate(names):
-        panel.side_text(1 - (row + 0.5) * step, _short(one))
-        panel.foot_text((row + 0.5) * step, _short(one))
+        panel.side_text(1 - (row + 0.5) * step, short_text(one))
+        panel.foot_text((row + 0.5) * step, short_text(one))
         for across, other in enumerate(names[:row]):
             accuracy, far = found[frozenset((one, other))]
             corner, inset = (across * step, 1 - row * step), step * 0.07
@@ -128,10 +128,6 @@ def accuracy_map(
     worst = min(rows, key=lambda row: row[2])
     described = f"Least accurate: {worst[0]} with {worst[1]}, {worst[2]:.3f}."
     return picture("Original and release: tables of two columns", described, [panel], columns=1, left=84, foot=24)
-
-
-def _short(text: str) -> str:
-    return text if len(text) <= 10 else text[:9] + "…"
 
 
 def _shade(accuracy: float) -> str:

@@ -232,6 +232,15 @@ class Panel:
         return 46 + 17 * max((row + 1 for _, row in self._legend_places()), default=0)
 
 
+def short_text(text: str) -> str:
+    """A text that has room beside a picture.
+
+    >>> short_text("Kuopio"), short_text("Hämeenlinna")
+    ('Kuopio', 'Hämeenlin…')
+    """
+    return text if len(text) <= 10 else text[:9] + "…"
+
+
 def _small(anchor: str) -> str:
     return f'font-size="11" fill="{SOFT}" text-anchor="{anchor}"'
 

@@ -54,7 +54,7 @@ MISREAD = (
 
 @pytest.mark.parametrize("query", MISREAD)
 def test_what_reads_in_two_ways_is_refused(asked: tuple[Guard, duckdb.DuckDBPyConnection], query: str) -> None:
-    with pytest.raises(Refused, match=r"SDC005.*text that reads in two ways|SDC001|SDC010"):
+    with pytest.raises(Refused, match=r"SDC006.*text that reads in two ways|SDC001|SDC010"):
         asked[0].sql(query)
 
 

@@ -75,8 +75,8 @@ class Served:
 
 
 _GRACE = """
-import functools, sdcduck.gateway.house, sdcduck.gateway.postgres.server
-for where, what in ((sdcduck.gateway.house, "Place"), (sdcduck.gateway.postgres.server, "Options")):
+import functools, sdcduck.gateway.shared_state, sdcduck.gateway.postgres.server
+for where, what in ((sdcduck.gateway.shared_state, "FlightOptions"), (sdcduck.gateway.postgres.server, "Options")):
     setattr(where, what, functools.partial(getattr(where, what), grace={}))
 """
 

@@ -22,12 +22,12 @@ from served_gateway import PASSWORD, Served, wait_for
 from test_bad_days import in_this_process
 
 from sdcduck.catalog.passwords import verifier
-from sdcduck.gateway.house import Account, House, Limits, Seats
 from sdcduck.gateway.postgres import statements
 from sdcduck.gateway.postgres.parameters import BadParameter, value_of, without_arrays
 from sdcduck.gateway.postgres.scram import Exchange, LoginFailed
 from sdcduck.gateway.postgres.server import Options
 from sdcduck.gateway.postgres.types import BY_OID
+from sdcduck.gateway.shared_state import Account, ConnectionSlots, Limits, SharedState
 from sdcduck.gateway.system.catalog import SystemCatalog
 from sdcduck.gateway.system.queries import is_system_query
 
@@ -342,12 +342,12 @@ def test_a_login_takes_the_same_steps_whether_the_name_is_known_or_not() -> None
 
 def door_of(*names: str) -> Any:
     flight = pytest.importorskip("pyarrow.flight")
-    from sdcduck.gateway.flight.login import Door, Sessions
+    from sdcduck.gateway.flight.login import Door, TokenSessions
 
     known = verifier("long enough")
     accounts = {name: Account(name, "analyst", known) for name in names}
-    house = House(accounts, {}, "register", Limits(), Seats(10, 10))
-    door = Door(house, Sessions(60), encrypted=False, overheard=False, clock=lambda: 0.0)
+    shared = SharedState(accounts, {}, "register", Limits(), ConnectionSlots(10, 10))
+    door = Door(shared, TokenSessions(60), encrypted=False, overheard=False, clock=lambda: 0.0)
     handshake = SimpleNamespace(method=flight.FlightMethod.HANDSHAKE)
 
     def guess(name: str) -> bool:

@@ -28,10 +28,10 @@ from typer.testing import CliRunner
 from sdcduck.catalog.audit_reading import verify_log
 from sdcduck.cli import app
 from sdcduck.errors import SDCError
-from sdcduck.gateway.house import Limits, Place
 from sdcduck.gateway.postgres.server import Gateway, Options
-from sdcduck.gateway.serving import house
+from sdcduck.gateway.serving import open_file
 from sdcduck.gateway.serving import serve as serve_clients
+from sdcduck.gateway.shared_state import FlightOptions, Limits
 from sdcduck.gateway.tls import from_files
 
 psycopg = pytest.importorskip("psycopg")
@@ -217,7 +217,7 @@ def in_this_process(file: Path, folder: Path, options: Options) -> Iterator[int]
     """The port of a gateway with options that the command line does not have."""
     own = folder / "own.duckdb"  # a process holds a file in one way only
     shutil.copy(file, own)
-    opened = house(own, Limits(), connections=options.connections)
+    opened = open_file(own, Limits(), connections=options.connections)
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever)
     thread.start()
@@ -265,14 +265,14 @@ def test_a_gateway_whose_port_is_taken_lets_go_of_the_file(register: Path, tmp_p
     shutil.copy(register, own)
     with socket.create_server(("127.0.0.1", 0)) as other:
         taken = other.getsockname()[1]
-        opened = house(own, Limits(), connections=2)
+        opened = open_file(own, Limits(), connections=2)
         with pytest.raises(SDCError, match="cannot listen on"):
             asyncio.run(
                 serve_clients(
                     opened,
                     Options(port=taken if door == "postgres" else 0),
                     lambda ports: pytest.fail("it began to serve"),
-                    flight=Place(port=taken) if door == "flight" else None,
+                    flight=FlightOptions(port=taken) if door == "flight" else None,
                     metrics=("127.0.0.1", taken) if door == "metrics" else None,
                 )
             )

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 import sdcduck
-from sdcduck.guard import Refused, guard
+from sdcduck import catalog
+from sdcduck.guard import Refused, guard, methods
 from sdcduck.methods.perturbation.record_keys import are_spread
 
 PROTECT = "FROM sdc_protect('people', unit := 'id', dimensions := ['region'], record_key := '{}', {})"
@@ -418,3 +419,9 @@ def test_a_ptable_without_noise(source: str) -> None:
         for guarded in (one, guard(con)):
             with pytest.raises(Refused, match=r"SDC060: .*its p-table makes no noise"):
                 guarded.sql(asked)
+
+
+def test_a_method_is_called_as_its_module_is() -> None:
+    assert {name: (made.name, made.__module__.rpartition(".")[2]) for name, made in methods.METHODS.items()} == {
+        name: (name, name) for name in catalog.METHODS
+    }

@@ -92,7 +92,7 @@ def test_nobody_tries_labels_as_a_default(guarded: Guard, text: str) -> None:
         default = text.replace("''", "'")
         shown = [default, "Zell"] if window == "lag" else ["Au", default]
         assert guarded.sql(query).column("x").to_pylist() == shown
-        with pytest.raises(Refused, match="SDC005"):
+        with pytest.raises(Refused, match="SDC014"):
             guarded.sql(f"SELECT {window}([v], 1, ['{text}']) OVER (ORDER BY v) AS x FROM {groups}")
 
 

@@ -96,7 +96,7 @@ REFUSED = [
     ("SELECT count(*) FROM patients p JOIN visits v ON p.id = v.id + 1", "SDC034", "v.x = .."),
     ("SELECT count(*) FROM patients WHERE income // 10 IN (SELECT w FROM ages)", "SDC041", "income"),
     ("SELECT count(*) FROM patients WHERE id % 10 IN (SELECT w FROM ages)", "SDC040", "id"),
-    ("SELECT count(*) FROM patients WHERE age // 10 IN (SELECT diagnosis FROM kinds)", "SDC005", "the same type"),
+    ("SELECT count(*) FROM patients WHERE age // 10 IN (SELECT diagnosis FROM kinds)", "SDC046", "the same type"),
     ("SELECT count(DISTINCT (id, region)) FROM patients", "SDC051", ""),
     ("SELECT count(DISTINCT (region, income)) FROM patients", "SDC041", ""),
     ("SELECT max((region, age)) FROM patients", "SDC052", "several columns"),

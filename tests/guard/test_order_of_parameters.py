@@ -52,5 +52,5 @@ def test_parameters_are_those_of_duckdb(
 
 
 def test_parameters_of_two_kinds_are_refused(guard: Guard) -> None:
-    with pytest.raises(Refused, match="SDC005"):
+    with pytest.raises(Refused, match="SDC006"):
         guard.sql("SELECT $1 AS a, ? AS b, count(*) AS n FROM people", [1, 2])

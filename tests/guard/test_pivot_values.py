@@ -59,10 +59,10 @@ NOT_ANSWERED = {
     "PIVOT people ON age, odd, sex USING count(*) GROUP BY region": "SDC002",
     "PIVOT nobody ON sex USING count(*)": "SDC020",
     "PIVOT people ON sex": "SDC040",  # of each unit
-    "PIVOT (FROM people WHERE age > 1000) ON sex USING count(*) GROUP BY region": "SDC005",
-    "PIVOT (FROM people WHERE age > ?) ON sex USING count(*) GROUP BY region": "SDC005",
+    "PIVOT (FROM people WHERE age > 1000) ON sex USING count(*) GROUP BY region": "SDC011",
+    "PIVOT (FROM people WHERE age > ?) ON sex USING count(*) GROUP BY region": "SDC011",
     "PIVOT people ON (SELECT max(sex) FROM people) USING count(*) GROUP BY region": "SDC001",  # as DuckDB says
-    "SELECT * FROM (WITH people AS (FROM people WHERE sex = 'f') PIVOT people ON sex USING count(*) GROUP BY age)": "SDC005",
+    "SELECT * FROM (WITH people AS (FROM people WHERE sex = 'f') PIVOT people ON sex USING count(*) GROUP BY age)": "SDC011",
     "PIVOT people ON sex USING count(*) GROUP BY region; DROP TABLE people": "SDC003",
 }
 

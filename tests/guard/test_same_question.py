@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.plain_text import plain_text
+from sdcduck.guard.rewritings import plain_text
 
 PIECES = [
     "SELECT", "1", "a", "b", ",", "(", ")", "*", "/", "-", "+", "<", "=", ".", ";", "'", "''", "'x'", "' -- y'", '"', '"c"', "FROM", "t",

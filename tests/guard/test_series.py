@@ -55,7 +55,7 @@ def test_a_series_without_a_name_for_its_column_has_that_of_the_table(exact: Gua
         ("SELECT * FROM range(DATE 'infinity', DATE '2024-02-01', INTERVAL 1 DAY)", "of anything but constants"),
         ("SELECT (5).range()", "SDC010"),
         ("SELECT main.range(5)", "SDC010"),
-        ("SELECT * FROM main.range(5)", "SDC005"),
+        ("SELECT * FROM main.range(5)", "SDC021"),
         ("SELECT * FROM range(3) WITH ORDINALITY t(i, j)", "SDC021"),
         ("SELECT count(*) FROM patients, range(2) t(i)", "SDC034"),
     ],

@@ -110,14 +110,14 @@ def test_over_released_numbers_and_dimensions(guarded: Guard, con: duckdb.DuckDB
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("SELECT date[1] FROM people", r"SDC005.*called as a type is: write table\.column"),
-        ("SELECT list[1] FROM people", r"SDC005.*called as a type is: write table\.column"),
-        ('SELECT "list"[1] FROM people', "SDC005.*name list or array: take another name"),
-        ("SELECT t[:n] FROM lists", r"SDC005.*write x\[1:n\]"),
-        ("SELECT struct_pack(n, t) FROM lists", "SDC005.*a struct: give each field a name"),
-        ("SELECT s.* FROM lists", "SDC005.*write its fields, s.n"),
-        ("SELECT lists FROM lists", r'SDC005.*write "lists"\.\*'),
-        ("SELECT x FROM lists x GROUP BY x", r'SDC005.*write "x"\.\*'),
+        ("SELECT date[1] FROM people", r"SDC006.*called as a type is: write table\.column"),
+        ("SELECT list[1] FROM people", r"SDC006.*called as a type is: write table\.column"),
+        ('SELECT "list"[1] FROM people', "SDC006.*name list or array: take another name"),
+        ("SELECT t[:n] FROM lists", r"SDC006.*write x\[1:n\]"),
+        ("SELECT struct_pack(n, t) FROM lists", "SDC015.*a struct: give each field a name"),
+        ("SELECT s.* FROM lists", "SDC015.*write its fields, s.n"),
+        ("SELECT lists FROM lists", r'SDC015.*write "lists"\.\*'),
+        ("SELECT x FROM lists x GROUP BY x", r'SDC015.*write "x"\.\*'),
         ("SELECT people FROM people", r'SDC040.*write "people"\.\*'),
         (
             "WITH t AS (SELECT region, count(*) AS n FROM people GROUP BY region) SELECT t FROM t",

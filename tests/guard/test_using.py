@@ -47,9 +47,9 @@ REFUSED = {
     "SELECT count(*) AS n FROM a, d NATURAL JOIN b": "SDC031",
     "WITH q AS (FROM d) SELECT count(*) AS n FROM q, (FROM b) r JOIN a USING (k)": "SDC031",
     # What FULL and RIGHT JOIN made of two columns is not the first of them.
-    "SELECT k, g FROM a FULL JOIN d USING (k) JOIN f USING (k)": "SDC005",
-    "SELECT count(*) AS n FROM a RIGHT JOIN d USING (k) JOIN f USING (k)": "SDC005",
-    "SELECT count(*) AS n FROM a NATURAL FULL JOIN d NATURAL FULL JOIN f": "SDC005",
+    "SELECT k, g FROM a FULL JOIN d USING (k) JOIN f USING (k)": "SDC022",
+    "SELECT count(*) AS n FROM a RIGHT JOIN d USING (k) JOIN f USING (k)": "SDC022",
+    "SELECT count(*) AS n FROM a NATURAL FULL JOIN d NATURAL FULL JOIN f": "SDC022",
     "SELECT -k AS k, g FROM d RIGHT JOIN f USING (k) ORDER BY k + 1 LIMIT 2": "SDC031",
     # A column of the same name that is not tied is shown, too.
     "SELECT * FROM a JOIN d USING (k) JOIN b ON a.id = b.bid": "SDC031",

@@ -13,6 +13,7 @@ from sdcduck.guard import Refused
 from sdcduck.guard.calls import Steps, is_plain, unknown_name, with_numbers
 from sdcduck.guard.passes.render import Written, written
 from sdcduck.guard.passes.validate import check_rewritten
+from sdcduck.guard.rewriter import PASSES
 
 RECORDS = "SELECT region AS _g0 FROM people GROUP BY region"
 NUMBER = '"_sdc_n"."_f0_0"'
@@ -59,16 +60,16 @@ def refused(con: duckdb.DuckDBPyConnection, *, over_records: list[str], over_num
 @pytest.mark.parametrize(
     ("expressions", "code"),
     [
-        (["1), (2"], "SDC005"),
-        (["1), (2", "3"], "SDC005"),
-        (["1) FROM people WHERE (true"], "SDC005"),
-        (["1) WHERE (true"], "SDC005"),
-        (["1) ORDER BY (1"], "SDC005"),
-        (["1) UNION SELECT (1"], "SDC005"),
-        (["1); SELECT (2"], "SDC005"),
+        (["1), (2"], "SDC006"),
+        (["1), (2", "3"], "SDC006"),
+        (["1) FROM people WHERE (true"], "SDC006"),
+        (["1) WHERE (true"], "SDC006"),
+        (["1) ORDER BY (1"], "SDC006"),
+        (["1) UNION SELECT (1"], "SDC006"),
+        (["1); SELECT (2"], "SDC006"),
         (["1) -- "], "SDC001"),
-        (["1) /* ", "*/ + (2"], "SDC005"),
-        (["SELECT 1"], "SDC005"),
+        (["1) /* ", "*/ + (2"], "SDC006"),
+        (["SELECT 1"], "SDC006"),
         (["count(*) OVER ()"], "SDC010"),
         (["getenv('HOME')"], "SDC010"),
     ],
@@ -113,8 +114,13 @@ def test_a_relation_that_is_not_on_the_list_of_the_query_is_refused(con: duckdb.
     mine = "WITH _sdc_with_0 AS (SELECT * FROM memory.main.people) SELECT * FROM _sdc_with_0, memory.main.kunden AS a"
     check_rewritten(con, Written(mine, (mine,), mine), over_records=[], over_numbers=[], tables=tables)
     for text in (Written(other, (mine,), mine), Written(mine, (mine, other), mine)):
-        with pytest.raises(Refused, match="SDC005"):
+        with pytest.raises(Refused, match="SDC006"):
             check_rewritten(con, text, over_records=[], over_numbers=[], tables=tables)
+
+
+def test_every_pass_shows_what_it_does() -> None:
+    """With a query before and after, which the doctests run (`conftest.py` of the project)."""
+    assert [step.__name__ for step in PASSES if f">>> after({step.__name__}, " not in (step.__doc__ or "")] == []
 
 
 def test_steps_stand_within_each_other() -> None:

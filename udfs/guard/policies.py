@@ -27,7 +27,6 @@ from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_on
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
 
-METHODS = ("cell_key", "suppression", "threshold", "rounding", "dp")
 _NUMERIC = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT",
             "FLOAT", "DOUBLE", "DECIMAL")  # fmt: skip
 
@@ -46,7 +45,7 @@ def plan_protect(
     cursor = session.cursor()
     _check_place(cursor, here)
     table = _table(session, text)
-    method = choice(method, "method", METHODS)
+    method = choice(method, "method", catalog.METHODS)
     check_whole(min_units)
     dimensions = needed(dimensions, "dimensions", "list the columns to group by and filter on")
     base = whole(base, "base", least=2)

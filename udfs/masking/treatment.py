@@ -29,7 +29,6 @@ from sdcduck.udfs.source import Source, refuse_taken, source
 Matrix = NDArray[np.float64]
 
 _PSI, _PSI_LEFT, _PSI_LAST = (0.20, 0.10), 0.05, 0.02
-_MOST_TRIES = 20
 
 
 @dataclass(frozen=True)

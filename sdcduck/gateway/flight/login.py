@@ -20,7 +20,7 @@ import pyarrow.flight as flight
 
 from sdcduck.catalog.passwords import ITERATIONS, SALT_BYTES, Verifier
 from sdcduck.gateway.events import note
-from sdcduck.gateway.house import RAW_NEEDS_TLS, Account, House
+from sdcduck.gateway.shared_state import RAW_NEEDS_TLS, Account, SharedState
 from sdcduck.gateway.throttle import TooManyFailures
 
 _LIFE = 24 * 3600.0
@@ -32,7 +32,7 @@ WRONG = "password authentication failed"
 
 
 @dataclass(eq=False)
-class Session:
+class TokenSession:
     """A user who is in.
 
     Attributes:
@@ -52,7 +52,7 @@ class Session:
     alone: threading.Lock = field(default_factory=threading.Lock)
 
 
-class Sessions:
+class TokenSessions:
     """The users who are in, by the token they have.
 
     Args:
@@ -61,12 +61,12 @@ class Sessions:
 
     def __init__(self, idle: float) -> None:
         self._idle = idle
-        self._by_token: dict[str, Session] = {}
+        self._by_token: dict[str, TokenSession] = {}
         self._alone = threading.Lock()
 
-    def begin(self, account: Account, *, now: float) -> Session:
+    def begin(self, account: Account, *, now: float) -> TokenSession:
         """Let a user in; one who comes in again and again loses the oldest session."""
-        session = Session(account, secrets.token_urlsafe(32), now + _LIFE, now)
+        session = TokenSession(account, secrets.token_urlsafe(32), now + _LIFE, now)
         with self._alone:
             own = [known for known in self._by_token.values() if known.account.name == account.name]
             if len(own) >= _MOST_SESSIONS:
@@ -74,11 +74,11 @@ class Sessions:
             self._by_token[session.token] = session
         return session
 
-    def of(self, token: str, *, now: float) -> Session | None:
+    def of(self, token: str, *, now: float) -> TokenSession | None:
         """The session of a token; None: it is not, or no longer, good.
 
         >>> from sdcduck.catalog.passwords import verifier
-        >>> sessions = Sessions(60)
+        >>> sessions = TokenSessions(60)
         >>> token = sessions.begin(Account("ann", "analyst", verifier("long enough")), now=0).token
         >>> sessions.of(token, now=59) is not None, sessions.of(token, now=200) is not None
         (True, False)
@@ -93,7 +93,7 @@ class Sessions:
             session.seen = now
             return session
 
-    def hold(self, session: Session, size: int, *, each: int, most: int) -> bool:
+    def hold(self, session: TokenSession, size: int, *, each: int, most: int) -> bool:
         """Whether a session may keep so much more, which it does then; less than nothing is given back.
 
         Args:
@@ -101,7 +101,7 @@ class Sessions:
             most: bytes that the sessions of a user may keep together.
 
         >>> from sdcduck.catalog.passwords import verifier
-        >>> sessions, ann = Sessions(60), Account("ann", "analyst", verifier("long enough"))
+        >>> sessions, ann = TokenSessions(60), Account("ann", "analyst", verifier("long enough"))
         >>> one, two = sessions.begin(ann, now=0), sessions.begin(ann, now=0)
         >>> [sessions.hold(one, 6, each=8, most=10), sessions.hold(one, 6, each=8, most=10)]
         [True, False]
@@ -116,12 +116,12 @@ class Sessions:
             session.held = max(session.held + size, 0)
             return True
 
-    def end(self, session: Session) -> None:
+    def end(self, session: TokenSession) -> None:
         """A user leaves."""
         with self._alone:
             self._by_token.pop(session.token, None)
 
-    def sweep(self, *, now: float) -> list[Session]:
+    def sweep(self, *, now: float) -> list[TokenSession]:
         """Forget those whose time is over, and say which."""
         with self._alone:
             over = [one for one in self._by_token.values() if now > min(one.until, one.seen + self._idle)]
@@ -137,7 +137,7 @@ class Sessions:
 class Caller(flight.ServerMiddleware):  # type: ignore[misc]
     """Who makes a call; whoever has just given a password gets the token with the answer."""
 
-    def __init__(self, session: Session, *, new: bool) -> None:
+    def __init__(self, session: TokenSession, *, new: bool) -> None:
         self.session, self._new = session, new
 
     def sending_headers(self) -> dict[str, str]:
@@ -155,14 +155,14 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
 
     def __init__(
         self,
-        house: House,
-        sessions: Sessions,
+        shared: SharedState,
+        sessions: TokenSessions,
         *,
         encrypted: bool,
         overheard: bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.house, self._sessions, self._clock = house, sessions, clock
+        self.shared, self._sessions, self._clock = shared, sessions, clock
         self._encrypted, self._overheard = encrypted, overheard
         self._secret = secrets.token_bytes(32)
         self._waiting = threading.Semaphore(_MOST_WAITING)
@@ -184,12 +184,12 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             raise flight.FlightUnauthenticatedError("not logged in, or no longer: connect again")
         return Caller(session, new=False)
 
-    def _log_in(self, name: str, password: str) -> Session:
+    def _log_in(self, name: str, password: str) -> TokenSession:
         place = f"flight as {name}"
         if not self._waiting.acquire(blocking=False):
             raise flight.FlightUnavailableError("too many logins at a time; try again")
         try:
-            account, nobody = self.house.accounts.get(name), self._nobody(name)
+            account, nobody = self.shared.accounts.get(name), self._nobody(name)
             known = nobody if account is None else account.verifier
             fits = self._looked_at(known, password, place, name)
         except TooManyFailures:
@@ -197,12 +197,12 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
         finally:
             self._waiting.release()
         if account is None or not fits:
-            self.house.counts.login("flight", succeeded=False)
+            self.shared.counts.login("flight", succeeded=False)
             note("login failed", user=name[:63], door="flight")
             raise flight.FlightUnauthenticatedError(WRONG)
-        self.house.throttle.succeeded(place, name)
-        self.house.counts.login("flight", succeeded=True)
-        raw = self.house.role_of(account).raw
+        self.shared.throttle.succeeded(place, name)
+        self.shared.counts.login("flight", succeeded=True)
+        raw = self.shared.role_of(account).raw
         if raw and self._overheard:
             note("refused", user=account.name, role=account.role, door="flight", why="no TLS")
             raise flight.FlightUnauthenticatedError(RAW_NEEDS_TLS)
@@ -223,7 +223,7 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
             TooManyFailures: too many wait already.
         """
         with self._checked:
-            seconds = self.house.throttle.wait(place, name, now=self._clock())
+            seconds = self.shared.throttle.wait(place, name, now=self._clock())
             if seconds == 0.0:
                 return self._fits(known, password, place, name)
         time.sleep(seconds)
@@ -233,7 +233,7 @@ class Door(flight.ServerMiddlewareFactory):  # type: ignore[misc]
     def _fits(self, known: Verifier, password: str, place: str, name: str) -> bool:
         fits = known.fits(password)
         if not fits:
-            self.house.throttle.failed(place, name, now=self._clock())
+            self.shared.throttle.failed(place, name, now=self._clock())
         return fits
 
     def _nobody(self, name: str) -> Verifier:

@@ -74,7 +74,7 @@ class Running:
         left: seconds for which it may still work.
         since: when something was last done with it.
         taken: whether somebody reads it.
-        given_back: whether its seat is free again.
+        given_back: whether its slot is free again.
     """
 
     answer: Answer

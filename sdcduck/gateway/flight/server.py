@@ -26,15 +26,15 @@ from sdcduck.errors import SDCError
 from sdcduck.gateway.answers import Answer, Explained, FromSystem, Guarded, Role
 from sdcduck.gateway.events import note
 from sdcduck.gateway.flight import messages, metadata
-from sdcduck.gateway.flight.login import Caller, Door, NoHandshake, Session, Sessions
+from sdcduck.gateway.flight.login import Caller, Door, NoHandshake, TokenSession, TokenSessions
 from sdcduck.gateway.flight.messages import BadMessage, Fields, message, named
 from sdcduck.gateway.flight.running import Cancelled, Describing, Running, Watch
-from sdcduck.gateway.house import RAW_NOTICE, House, Place, is_loopback
 from sdcduck.gateway.postgres import statements
 from sdcduck.gateway.postgres.dialect import is_large
 from sdcduck.gateway.postgres.parameters import expanded, parameter_types, size_of
 from sdcduck.gateway.postgres.settings import VERSION_TEXT, BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
+from sdcduck.gateway.shared_state import RAW_NOTICE, FlightOptions, SharedState, is_loopback
 from sdcduck.gateway.system.queries import SessionValues, readable
 from sdcduck.guard import Refused
 from sdcduck.guard.planned import about_plan
@@ -117,33 +117,33 @@ class FlightGateway:
     """The door for Arrow Flight SQL.
 
     Args:
-        house: whom and what it serves.
+        shared: whom and what it serves.
 
     Raises:
         SDCError: the address cannot be listened on.
     """
 
-    def __init__(self, house: House, place: Place) -> None:
-        self._server = _Server(house, place)
-        self._place = place
+    def __init__(self, shared: SharedState, options: FlightOptions) -> None:
+        self._server = _Server(shared, options)
+        self._options = options
         self.port: int = self._server.port
-        house.counts.watch("connections", "flight", lambda: len(self._server.sessions))
-        house.counts.watch("running", "flight", lambda: self._server.watch.busy)
+        shared.counts.watch("connections", "flight", lambda: len(self._server.sessions))
+        shared.counts.watch("running", "flight", lambda: self._server.watch.busy)
 
     def stop(self) -> None:
         """Take no more questions, give those that run a while, and end."""
         self._server.stopping = True
-        until = time.monotonic() + self._place.grace
+        until = time.monotonic() + self._options.grace
         while self._server.answers and time.monotonic() < until:
             time.sleep(0.02)
         self._server.watch.stop_all()
         # A client that does not read what it asked for would keep the server for ever.
         ending = threading.Thread(target=self._server.shutdown, name="sdcduck-flight-end", daemon=True)
         ending.start()
-        ending.join(max(self._place.grace, 1))
+        ending.join(max(self._options.grace, 1))
         for running in list(self._server.answers.values()):
             running.close_if_idle()
-        self._server.watch.close(max(self._place.grace, 1))
+        self._server.watch.close(max(self._options.grace, 1))
         if not ending.is_alive():
             self._server.let_go()
 
@@ -151,34 +151,34 @@ class FlightGateway:
 class _Server(flight.FlightServerBase):  # type: ignore[misc]
     """What Arrow calls, each call in a thread of its own."""
 
-    def __init__(self, house: House, place: Place) -> None:
-        self._house, self._place = house, place
-        self.sessions = Sessions(place.idle)
+    def __init__(self, shared: SharedState, options: FlightOptions) -> None:
+        self._shared, self._options = shared, options
+        self.sessions = TokenSessions(options.idle)
         self.answers: dict[bytes, Running] = {}
         self.stopping = False
         self.watch = Watch(self._sweep)
-        tls = place.certificate
-        host = f"[{place.host}]" if ":" in place.host else place.host
-        where = f"grpc{'+tls' if tls is not None else ''}://{host}:{place.port}"
-        overheard = tls is None and not is_loopback(place.host)
-        self._door = Door(house, self.sessions, encrypted=tls is not None, overheard=overheard)
+        tls = options.certificate
+        host = f"[{options.host}]" if ":" in options.host else options.host
+        where = f"grpc{'+tls' if tls is not None else ''}://{host}:{options.port}"
+        overheard = tls is None and not is_loopback(options.host)
+        self._door = Door(shared, self.sessions, encrypted=tls is not None, overheard=overheard)
         try:
             super().__init__(
                 where,
                 auth_handler=NoHandshake(),
                 tls_certificates=None if tls is None else [(tls.chain, tls.key)],
-                verify_client=place.issuer is not None,
-                root_certificates=place.issuer,
+                verify_client=options.issuer is not None,
+                root_certificates=options.issuer,
                 middleware={_MIDDLEWARE: self._door},
             )
         except (pa.ArrowException, OSError):
-            self.watch.close(max(self._place.grace, 1))
+            self.watch.close(max(self._options.grace, 1))
             self.let_go()
-            raise SDCError(f"cannot listen on {place.host}:{place.port} for Arrow Flight SQL") from None
+            raise SDCError(f"cannot listen on {options.host}:{options.port} for Arrow Flight SQL") from None
 
     def let_go(self) -> None:
         """Hold nothing any more: Arrow keeps what it called for as long as the process lives."""
-        del self._house, self._door.house
+        del self._shared, self._door.shared
 
     # Calls
 
@@ -235,7 +235,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             case messages.Query() | messages.PreparedQuery() | messages.Update():
                 raise BadMessage("a question has to be asked first, with GetFlightInfo")
             case _:
-                return flight.RecordBatchStream(metadata.answer(asked, self._house.role_of(session.account)))
+                return flight.RecordBatchStream(metadata.answer(asked, self._shared.role_of(session.account)))
 
     @_told
     def do_put(self, context: Any, descriptor: Any, reader: Any, writer: Any) -> None:
@@ -291,45 +291,45 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
     # Questions
 
-    def _change_refused(self, session: Session, statement: str) -> Refused:
+    def _change_refused(self, session: TokenSession, statement: str) -> Refused:
         """The refusal of what would change something, with a line in the audit log: the guard never sees it."""
-        guard, user = self._house.role_of(session.account).guard, session.account.name
+        guard, user = self._shared.role_of(session.account).guard, session.account.name
         guard.audit.write(statement, user, time.perf_counter(), _NOTHING_CHANGES, 0, None, "")
         return Refused(_NOTHING_CHANGES)
 
-    def _hold(self, session: Session, size: int) -> None:
+    def _hold(self, session: TokenSession, size: int) -> None:
         """Keep so much more for a session, which is what it was told of the other door: a user has as much on both."""
-        most = _MOST_HELD * self._house.limits.connections
+        most = _MOST_HELD * self._shared.limits.connections
         if not self.sessions.hold(session, size, each=_MOST_HELD, most=most):
             raise BadMessage("too many or too large prepared statements; close some")
 
     @contextmanager
-    def _seat(self, session: Session) -> Iterator[None]:
-        """A seat for as long as a question is looked at: for the columns of a PIVOT, another question is asked."""
+    def _slot(self, session: TokenSession) -> Iterator[None]:
+        """A slot for as long as a question is looked at: for the columns of a PIVOT, another question is asked."""
         user = session.account.name
-        if not self._house.seats.take(user):
+        if not self._shared.slots.acquire(user):
             raise flight.FlightUnavailableError("too many connections and questions at a time")
         try:
             yield
         finally:
-            self._house.seats.give(user)
+            self._shared.slots.release(user)
 
-    def _info(self, context: Any, session: Session, descriptor: Any, sql: str, values: list[object]) -> Any:
+    def _info(self, context: Any, session: TokenSession, descriptor: Any, sql: str, values: list[object]) -> Any:
         handle, running = self._ask(context, session, sql, values)
         ticket = flight.Ticket(named("TicketStatementQuery", (1, handle)))
         schema = self._schema_of(session, running.answer)
         return flight.FlightInfo(schema, descriptor, [flight.FlightEndpoint(ticket, [])], -1, -1)
 
-    def _ask(self, context: Any, session: Session, sql: str, values: list[object]) -> tuple[bytes, Running]:
+    def _ask(self, context: Any, session: TokenSession, sql: str, values: list[object]) -> tuple[bytes, Running]:
         user = session.account.name
         if self.stopping:
             raise flight.FlightUnavailableError("the gateway is stopped")
         answer, parameters = self._answer(session, sql, values)
-        if not self._house.seats.take(user):
+        if not self._shared.slots.acquire(user):
             raise flight.FlightUnavailableError("too many connections and questions at a time")
         running = Running(
-            answer, session.token, self._house.limits.seconds, time.monotonic(),
-            lambda: self._house.seats.give(user),
+            answer, session.token, self._shared.limits.seconds, time.monotonic(),
+            lambda: self._shared.slots.release(user),
         )  # fmt: skip
         handle = secrets.token_bytes(16)
         self.answers[handle] = running
@@ -340,11 +340,11 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             raise
         return handle, running
 
-    def _answer(self, session: Session, sql: str, values: list[object]) -> tuple[Answer, Mapping[str, object]]:
-        role = self._house.role_of(session.account)
+    def _answer(self, session: TokenSession, sql: str, values: list[object]) -> tuple[Answer, Mapping[str, object]]:
+        role = self._shared.role_of(session.account)
         explained = _explained(sql)
         if explained is not None:
-            text = to_duckdb(_numbered(explained.sql), self._house.database)
+            text = to_duckdb(_numbered(explained.sql), self._shared.database)
             return Explained(role.guard, explained, text, session.account.name), {}
         text, system = self._text(role, sql)
         asked, parameters = expanded(text, values)
@@ -358,9 +358,9 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             return sql, False
         sql = _numbered(sql)
         system = role.is_system(sql)
-        return (readable(sql) if system else to_duckdb(sql, self._house.database)), system
+        return (readable(sql) if system else to_duckdb(sql, self._shared.database)), system
 
-    def _values(self, session: Session) -> SessionValues:
+    def _values(self, session: TokenSession) -> SessionValues:
         settings = Settings(session.account.name)
 
         def setting(name: str) -> str | None:
@@ -372,24 +372,24 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         def fixed(name: str, value: str) -> str:
             raise Refused(_NOTHING_CHANGES, "settings")
 
-        return SessionValues(session.account.name, self._house.database, 0, VERSION_TEXT, setting, fixed)
+        return SessionValues(session.account.name, self._shared.database, 0, VERSION_TEXT, setting, fixed)
 
-    def _described(self, context: Any, session: Session, sql: str) -> pa.Schema:
+    def _described(self, context: Any, session: TokenSession, sql: str) -> pa.Schema:
         """The columns of an answer."""
         if _explained(sql) is not None:
             return pa.schema([("QUERY PLAN", pa.string())])
-        role = self._house.role_of(session.account)
+        role = self._shared.role_of(session.account)
         text, system = self._text(role, sql)
         names = [kind.sql for kind in parameter_types(text, role.schema, ())]
         values = self._values(session)
-        with self._seat(session):
-            columns = Describing(self._house.limits.seconds).columns(
+        with self._slot(session):
+            columns = Describing(self._shared.limits.seconds).columns(
                 self.watch, context.is_cancelled,
                 lambda first: role.duckdb_columns(text, system=system, values=values, types=names, first=first),
             )  # fmt: skip
         return metadata.arrow_schema(role, columns)
 
-    def _described_without_values(self, context: Any, session: Session, sql: str) -> pa.Schema | None:
+    def _described_without_values(self, context: Any, session: TokenSession, sql: str) -> pa.Schema | None:
         """The same; None: that cannot be told, as it may be for the lack of values."""
         try:
             return self._described(context, session, sql)
@@ -398,17 +398,17 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 raise
             return None
 
-    def _parameters(self, session: Session, sql: str) -> pa.Schema:
+    def _parameters(self, session: TokenSession, sql: str) -> pa.Schema:
         """The parameters of a question."""
         if _explained(sql) is not None:
             return pa.schema([])
-        role = self._house.role_of(session.account)
+        role = self._shared.role_of(session.account)
         text, _ = self._text(role, sql)
         kinds = parameter_types(text, role.schema, ())
         return metadata.arrow_schema(role, [(str(place), kind.sql) for place, kind in enumerate(kinds, 1)])
 
     def _rows(self, context: Any, handle: bytes, running: Running) -> Iterator[pa.RecordBatch]:
-        most = self._house.limits.rows
+        most = self._shared.limits.rows
         try:
             with _Told():
                 while (batch := running.read(self.watch, context.is_cancelled)) is not None:
@@ -419,13 +419,13 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         finally:
             self._forget(handle, running)
 
-    def _schema_of(self, session: Session, answer: Answer) -> pa.Schema:
+    def _schema_of(self, session: TokenSession, answer: Answer) -> pa.Schema:
         """The columns of an answer, with what has to be known of it."""
         schema = with_worth(answer.schema, answer.worth)
-        told = answer.notice or (RAW_NOTICE if self._house.role_of(session.account).raw else "")
+        told = answer.notice or (RAW_NOTICE if self._shared.role_of(session.account).raw else "")
         return schema.with_metadata({**(schema.metadata or {}), _NOTICE: told}) if told else schema
 
-    def _running(self, session: Session, handle: bytes) -> Running:
+    def _running(self, session: TokenSession, handle: bytes) -> Running:
         running = self.answers.get(handle)
         if running is None or running.owner != session.token:
             raise BadMessage("there is no such answer, or no longer")
@@ -439,19 +439,19 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         """Give up what nobody fetches, and those who have been silent for too long."""
         now = time.monotonic()
         for handle, running in list(self.answers.items()):
-            if now - running.since > (self._place.idle if running.taken else min(_UNREAD, self._place.idle)):
+            if now - running.since > (self._options.idle if running.taken else min(_UNREAD, self._options.idle)):
                 running.stopped = running.stopped or Cancelled()
                 running.close_if_idle()
                 self.answers.pop(handle, None)
         for session in self.sessions.sweep(now=now):
             self._left(session)
 
-    def _left(self, session: Session) -> None:
+    def _left(self, session: TokenSession) -> None:
         note("left", user=session.account.name, door="flight")
 
     # Actions
 
-    def _prepare(self, context: Any, session: Session, body: bytes) -> list[bytes]:
+    def _prepare(self, context: Any, session: TokenSession, body: bytes) -> list[bytes]:
         fields = messages.inside(body, "ActionCreatePreparedStatementRequest")
         sql = fields.text(1) or ""
         if len(session.prepared) >= _MOST_PREPARED:
@@ -472,7 +472,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         result.append((3, parameters))
         return [named("ActionCreatePreparedStatementResult", *result)]
 
-    def _close_prepared(self, context: Any, session: Session, body: bytes) -> list[bytes]:
+    def _close_prepared(self, context: Any, session: TokenSession, body: bytes) -> list[bytes]:
         fields = messages.inside(body, "ActionClosePreparedStatementRequest")
         found = session.prepared.pop(fields.data(1) or b"", None)
         if isinstance(found, _Prepared):
@@ -481,15 +481,15 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
                 found.size = 0
         return []
 
-    def _cancel_info(self, context: Any, session: Session, body: bytes) -> list[bytes]:
+    def _cancel_info(self, context: Any, session: TokenSession, body: bytes) -> list[bytes]:
         self._cancel(session, Fields(body).data(1) or b"")
         return [message((1, _CANCELLED))]
 
-    def _cancel_query(self, context: Any, session: Session, body: bytes) -> list[bytes]:
+    def _cancel_query(self, context: Any, session: TokenSession, body: bytes) -> list[bytes]:
         self._cancel(session, messages.inside(body, "ActionCancelQueryRequest").data(1) or b"")
         return [named("ActionCancelQueryResult", (1, _CANCELLED))]
 
-    def _cancel(self, session: Session, info: bytes) -> None:
+    def _cancel(self, session: TokenSession, info: bytes) -> None:
         for handle in messages.answers_of(info):
             running = self._running(session, handle)
             running.stopped = running.stopped or Cancelled()
@@ -497,13 +497,13 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
             if not running.taken:
                 self.answers.pop(handle, None)
 
-    def _begin(self, context: Any, session: Session, body: bytes) -> list[bytes]:
+    def _begin(self, context: Any, session: TokenSession, body: bytes) -> list[bytes]:
         return [named("ActionBeginTransactionResult", (1, b"there is nothing to undo"))]
 
-    def _end(self, context: Any, session: Session, body: bytes) -> list[bytes]:
+    def _end(self, context: Any, session: TokenSession, body: bytes) -> list[bytes]:
         return []
 
-    def _leave(self, context: Any, session: Session, body: bytes) -> list[bytes]:
+    def _leave(self, context: Any, session: TokenSession, body: bytes) -> list[bytes]:
         self.sessions.end(session)
         self._left(session)
         return [message((1, _CLOSED))]
@@ -511,7 +511,7 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
 
 _CANCELLED = 1
 _CLOSED = 1
-_ACTIONS: Mapping[str, Callable[[_Server, Any, Session, bytes], list[bytes]]] = {
+_ACTIONS: Mapping[str, Callable[[_Server, Any, TokenSession, bytes], list[bytes]]] = {
     "CreatePreparedStatement": _Server._prepare,
     "ClosePreparedStatement": _Server._close_prepared,
     "CancelFlightInfo": _Server._cancel_info,
@@ -522,7 +522,7 @@ _ACTIONS: Mapping[str, Callable[[_Server, Any, Session, bytes], list[bytes]]] = 
 }
 
 
-def _session(context: Any) -> Session:
+def _session(context: Any) -> TokenSession:
     """Who calls; without the look of `Door` nobody comes this far, and this is where that would be noticed."""
     caller = context.get_middleware(_MIDDLEWARE)
     if not isinstance(caller, Caller):
@@ -543,7 +543,7 @@ def _size(sql: str) -> int:
     return len(sql) + _STATEMENT
 
 
-def _prepared(session: Session, handle: bytes) -> _Prepared:
+def _prepared(session: TokenSession, handle: bytes) -> _Prepared:
     found = session.prepared.get(handle)
     if not isinstance(found, _Prepared):
         raise BadMessage("there is no such prepared statement")

@@ -6,16 +6,18 @@ import asyncio
 import contextlib
 
 from sdcduck.gateway.events import note
-from sdcduck.gateway.house import Account, House
 from sdcduck.gateway.postgres import errors, protocol
 from sdcduck.gateway.postgres.connection import Connection
 from sdcduck.gateway.postgres.errors import PostgresError
 from sdcduck.gateway.postgres.protocol import ProtocolError
 from sdcduck.gateway.postgres.scram import MECHANISM, Exchange, LoginFailed
+from sdcduck.gateway.shared_state import Account, SharedState
 from sdcduck.gateway.throttle import TooManyFailures
 
 
-async def log_in(connection: Connection, startup: protocol.Startup, house: House, patience: asyncio.Timeout) -> Account:
+async def log_in(
+    connection: Connection, startup: protocol.Startup, shared: SharedState, patience: asyncio.Timeout
+) -> Account:
     """The user, once the password was right.
 
     Args:
@@ -31,9 +33,9 @@ async def log_in(connection: Connection, startup: protocol.Startup, house: House
     if startup.parameters.get("replication", "false").lower() not in ("false", "off", "no", "0"):
         raise PostgresError("0A000", "replication is not supported")
     _negotiate(connection, startup)
-    now, throttle = asyncio.get_running_loop().time, house.throttle
-    account = house.accounts.get(name)
-    exchange = Exchange(None if account is None else account.verifier, name, house.salts)
+    now, throttle = asyncio.get_running_loop().time, shared.throttle
+    account = shared.accounts.get(name)
+    exchange = Exchange(None if account is None else account.verifier, name, shared.salts)
     try:
         connection.write(protocol.authentication_sasl([MECHANISM]))
         mechanism, first = protocol.sasl_initial(await _password(connection))
@@ -49,13 +51,13 @@ async def log_in(connection: Connection, startup: protocol.Startup, house: House
         raise PostgresError(errors.TOO_MANY, "too many failed logins; try again in a minute") from None
     except LoginFailed:
         throttle.failed(connection.peer, name, now=now())
-        house.counts.login("postgres", succeeded=False)
+        shared.counts.login("postgres", succeeded=False)
         note("login failed", user=name[:63], address=connection.peer)
         raise PostgresError(errors.LOGIN_FAILED, f'password authentication failed for user "{name[:63]}"') from None
     if account is None:  # an exchange without a verifier does not come this far
         raise PostgresError(errors.LOGIN_FAILED, "password authentication failed")
     throttle.succeeded(connection.peer, name)
-    house.counts.login("postgres", succeeded=True)
+    shared.counts.login("postgres", succeeded=True)
     connection.write(protocol.authentication_final(final))
     return account
 

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 from sdcduck.errors import SDCError
 from sdcduck.gateway.events import note
-from sdcduck.gateway.house import RAW_NEEDS_TLS, House, is_loopback
 from sdcduck.gateway.postgres import errors, protocol
 from sdcduck.gateway.postgres.connection import Connection
 from sdcduck.gateway.postgres.errors import PostgresError
@@ -21,6 +20,7 @@ from sdcduck.gateway.postgres.login import log_in
 from sdcduck.gateway.postgres.protocol import LONGEST, ProtocolError
 from sdcduck.gateway.postgres.session import Client, Session
 from sdcduck.gateway.postgres.settings import VERSION_TEXT, BadSetting, Settings
+from sdcduck.gateway.shared_state import RAW_NEEDS_TLS, SharedState, is_loopback
 
 _SWEEP = 1.0
 _MOST_STRANGERS, _MOST_FROM_ONE = 1000, 500
@@ -68,11 +68,11 @@ class Gateway:
     """The server.
 
     Args:
-        house: whom and what it serves.
+        shared: whom and what it serves.
     """
 
-    def __init__(self, house: House, options: Options) -> None:
-        self._house, self._options = house, options
+    def __init__(self, shared: SharedState, options: Options) -> None:
+        self._shared, self._options = shared, options
         self._threads = ThreadPoolExecutor(max_workers=options.connections, thread_name_prefix="sdcduck")
         self._guests: dict[int, _Guest] = {}
         self._strangers: Counter[str] = Counter()
@@ -95,7 +95,7 @@ class Gateway:
             where = f"{self._options.host}:{self._options.port}"
             raise SDCError(f"cannot listen on {where}: {problem.strerror or problem}") from None
         self._sweeper = asyncio.create_task(self._sweep())
-        counts = self._house.counts
+        counts = self._shared.counts
         counts.watch("connections", "postgres", lambda: len(self._guests))
         counts.watch("running", "postgres", lambda: self.running)
         port: int = self._server.sockets[0].getsockname()[1]
@@ -174,27 +174,27 @@ class Gateway:
             else:
                 self._no_stranger(connection)
             if guest.user:
-                self._house.seats.give(guest.user)
+                self._shared.slots.release(guest.user)
                 note("left", user=guest.user, address=connection.peer)
             connection.close()
             self._guests.pop(process, None)
 
     async def _admit(self, process: int, guest: _Guest) -> bool:
         """See a client through the start; False: there is nothing more to do."""
-        connection, house = guest.connection, self._house
+        connection, shared = guest.connection, self._shared
         async with asyncio.timeout(self._options.login) as patience:
             startup = await self._startup(guest)
             if startup is None:
                 return False
-            account = await log_in(connection, startup, house, patience)
-        role = house.role_of(account)
+            account = await log_in(connection, startup, shared, patience)
+        role = shared.role_of(account)
         if role.raw and not connection.encrypted and not is_loopback(connection.peer):
             note("refused", user=account.name, role=account.role, address=connection.peer, why="no TLS")
             raise PostgresError("28000", RAW_NEEDS_TLS)
-        if not house.seats.take(account.name):
+        if not shared.slots.acquire(account.name):
             raise PostgresError(errors.TOO_MANY, "too many connections")
         guest.user = account.name
-        client = Client(account.name, role, house.database, process, VERSION_TEXT, house.limits)
+        client = Client(account.name, role, shared.database, process, VERSION_TEXT, shared.limits)
         session = guest.session = Session(client, _settings(startup, account.name), connection, self._threads)
         self._no_stranger(connection)
         connection.when_gone = lambda: session.stop(errors.CANCELLED)

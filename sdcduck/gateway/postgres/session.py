@@ -13,11 +13,9 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from sdcduck.gateway.answers import Answer, Columns, Explained, First, Fixed, FromSystem, Guarded, ReadQuestion, Role
-from sdcduck.gateway.house import RAW_NOTICE, Limits
 from sdcduck.gateway.postgres import errors, protocol, statements
 from sdcduck.gateway.postgres.copying import copy_text
 from sdcduck.gateway.postgres.errors import PostgresError
-from sdcduck.gateway.postgres.kept import Kept, Transaction
 from sdcduck.gateway.postgres.names import names_of
 from sdcduck.gateway.postgres.parameters import (
     BadParameter,
@@ -31,11 +29,13 @@ from sdcduck.gateway.postgres.parameters import (
 from sdcduck.gateway.postgres.portals import Encode, Portal, Prepared, beside, encode_copy, encode_rows, formats_for
 from sdcduck.gateway.postgres.protocol import Message
 from sdcduck.gateway.postgres.rows import COPY_BINARY_END, COPY_BINARY_HEAD
+from sdcduck.gateway.postgres.session_state import StatementsAndPortals, TransactionStatus
 from sdcduck.gateway.postgres.settings import NOISE, BadSetting, Settings
 from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.postgres.statements import Statement, Unsupported
 from sdcduck.gateway.postgres.types import BY_OID, OID, TEXT, array_of, column_of
 from sdcduck.gateway.postgres.working import Work
+from sdcduck.gateway.shared_state import RAW_NOTICE, Limits
 from sdcduck.gateway.system.queries import SessionValues, numbers_of_things, readable
 from sdcduck.guard import Refused
 from sdcduck.guard.passes.words import with_blanks
@@ -93,8 +93,8 @@ class Session:
     def __init__(self, client: Client, settings: Settings, wire: Wire, threads: Executor) -> None:
         self._client, self._settings, self._wire = client, settings, wire
         self._work = Work(threads, self._seconds)
-        self._kept = Kept(self._work.aside)
-        self._transaction = Transaction()
+        self._named = StatementsAndPortals(self._work.aside)
+        self._transaction = TransactionStatus()
         self._skipping = False
         self._told: dict[str, str] = {}
         self._values = SessionValues(
@@ -119,7 +119,7 @@ class Session:
 
     def close(self) -> None:
         """Forget everything."""
-        self._kept.forget_all()
+        self._named.discard_all()
 
     async def answer(self, message: Message) -> None:
         """Do what a message asks.
@@ -182,7 +182,7 @@ class Session:
     # Simple queries
 
     async def _query(self, sql: str) -> None:
-        self._kept.forget_portal("")
+        self._named.close_portal("")
         try:
             texts = await self._aside(len(sql), partial(statements.split, sql))
             for place, text in enumerate(texts, 1):
@@ -191,7 +191,7 @@ class Session:
                     try:
                         await self._run(portal, 0, describe=True)
                     finally:
-                        self._kept.dispose(portal)
+                        self._named.dispose(portal)
                 # There may be thousands of them in one message: who reads none of the answers has to wait here, too.
                 await self._wire.room()
         finally:
@@ -201,14 +201,14 @@ class Session:
     # Extended queries
 
     async def _parse(self, message: protocol.Parse) -> None:
-        self._kept.check_room(message.name, _size(message.sql, message.types))
+        self._named.check_statement(message.name, _size(message.sql, message.types))
         texts = await self._aside(len(message.sql), partial(statements.split, message.sql))
         if len(texts) > 1:
             raise PostgresError("42601", "cannot insert multiple commands into a prepared statement")
         prepared = await self._prepared(texts[0], message.types)
         prepared.size = _size(message.sql, prepared.types)
-        self._kept.check_room(message.name, prepared.size)
-        self._kept.keep_statement(message.name, prepared)
+        self._named.check_statement(message.name, prepared.size)
+        self._named.keep_statement(message.name, prepared)
         self._wire.write(protocol.PARSE_COMPLETE)
 
     async def _prepared(self, text: str, types: Sequence[int]) -> Prepared:
@@ -255,27 +255,27 @@ class Session:
         return text, system, found, names_of(sql)
 
     async def _bind(self, message: protocol.Bind) -> None:
-        prepared = self._kept.statement(message.statement)
+        prepared = self._named.prepared(message.statement)
         formats = message.formats
         if len(message.values) != len(prepared.types) or len(formats) not in (0, 1, len(message.values)):
             raise PostgresError(errors.PROTOCOL, f"the statement has {len(prepared.types)} parameters")
         each = [*formats, 0][:1] * len(message.values) if len(formats) <= 1 else formats
         size = sum(len(value) for value in message.values if value is not None)
-        self._kept.check_portal(message.portal, size)
+        self._named.check_portal(message.portal, size)
         read = lambda: [value_of(*one) for one in zip(message.values, prepared.types, each, strict=True)]  # noqa: E731
         values = await self._aside(size, partial(_values, read))
         size += size_of(values)
-        self._kept.check_portal(message.portal, size)
-        self._kept.keep_portal(message.portal, Portal(prepared, values, message.result_formats, size=size))
+        self._named.check_portal(message.portal, size)
+        self._named.keep_portal(message.portal, Portal(prepared, values, message.result_formats, size=size))
         self._wire.write(protocol.BIND_COMPLETE)
 
     async def _describe(self, message: protocol.Describe) -> None:
         if message.kind == "S":
-            prepared = self._kept.statement(message.name)
+            prepared = self._named.prepared(message.name)
             self._wire.write(protocol.parameter_description([kind.oid for kind in prepared.types]))
             columns, formats = await self._columns(prepared), []
         else:
-            portal = self._kept.portal(message.name)
+            portal = self._named.portal(message.name)
             await self._open_if_wanted(message.name, portal)
             columns = portal.columns = portal.columns or await self._columns(portal.prepared) or []
             formats = _formats(columns, portal.formats)
@@ -311,7 +311,7 @@ class Session:
         if isinstance(statement, statements.Explain):
             return [("QUERY PLAN", TEXT)]
         if isinstance(statement, statements.Fetch) and not statement.move:
-            return self._kept.portal(statement.name).columns
+            return self._named.portal(statement.name).columns
         if isinstance(statement, statements.Ask) and prepared.columns is None:
             known, key = self._client.role.described, (prepared.sql, prepared.types)
             described = known.get(key)
@@ -335,14 +335,14 @@ class Session:
         )
 
     async def _execute(self, message: protocol.Execute) -> None:
-        portal = self._kept.portal(message.portal)
+        portal = self._named.portal(message.portal)
         await self._run(portal, max(0, message.rows), describe=False)
 
     def _close(self, message: protocol.Close) -> None:
         if message.kind == "S":
-            self._kept.forget_statement(message.name)
+            self._named.deallocate(message.name)
         else:
-            self._kept.forget_portal(message.name)
+            self._named.close_portal(message.name)
         self._wire.write(protocol.CLOSE_COMPLETE)
 
     # Running
@@ -464,20 +464,20 @@ class Session:
     async def _declare(self, portal: Portal, statement: statements.Declare) -> None:
         if not self._transaction.open and not statement.hold:
             raise PostgresError("25P01", "DECLARE CURSOR can only be used in transaction blocks")
-        self._kept.check_portal(statement.name, portal.size)
+        self._named.check_portal(statement.name, portal.size)
         asked = Portal(
             portal.prepared, portal.values, (1,) if statement.binary else (), hold=statement.hold, size=portal.size
         )
         try:
             await self._open(asked)
         except BaseException:
-            self._kept.dispose(asked)
+            self._named.dispose(asked)
             raise
-        self._kept.keep_portal(statement.name, asked)
+        self._named.keep_portal(statement.name, asked)
         self._wire.write(protocol.command_complete("DECLARE CURSOR"))
 
     async def _fetch(self, statement: statements.Fetch, asked: Portal, *, describe: bool) -> None:
-        portal = self._kept.portal(statement.name)
+        portal = self._named.portal(statement.name)
         if portal.answer is None:  # not a cursor, but a portal that was bound and not run yet
             if not isinstance(portal.prepared.statement, statements.Ask | statements.Show | statements.Explain):
                 raise PostgresError("55000", "what is bound there has no rows to fetch")
@@ -506,23 +506,23 @@ class Session:
                 if notice is not None:
                     self._wire.write(protocol.notice_response(*notice))
                 if statement.verb in ("COMMIT", "ROLLBACK"):
-                    self._kept.end_transaction()
+                    self._named.end_transaction()
                 return tag
             case statements.Set():
                 _checked(lambda: self._settings.set(statement.name, statement.value))
                 return "SET" if statement.value is not None else "RESET"
             case statements.CloseCursor():
-                for name in [statement.name] if statement.name is not None else self._kept.portals():
+                for name in [statement.name] if statement.name is not None else self._named.portals():
                     if name:
-                        self._kept.portal(name)
-                    self._kept.forget_portal(name)
+                        self._named.portal(name)
+                    self._named.close_portal(name)
                 return "CLOSE CURSOR" if statement.name is not None else "CLOSE CURSOR ALL"
             case statements.Deallocate():
                 if statement.name is None:
-                    self._kept.forget_statements()
+                    self._named.deallocate_all()
                 else:
-                    self._kept.statement(statement.name)
-                    self._kept.forget_statement(statement.name)
+                    self._named.prepared(statement.name)
+                    self._named.deallocate(statement.name)
                 return "DEALLOCATE" if statement.name is not None else "DEALLOCATE ALL"
             case statements.Nothing():
                 if statement.discard:
@@ -535,7 +535,7 @@ class Session:
     def _end_unless_open(self) -> None:
         """What is not in a transaction is one of its own, and over."""
         if not self._transaction.open:
-            self._kept.end_transaction()
+            self._named.end_transaction()
 
     def _seconds(self) -> float:
         """How long a statement may run: as the gateway says, or less if the client does."""

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import ClassVar, Protocol, Self
 
+from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total
-from sdcduck.guard.methods.cell_key import CellKey
 from sdcduck.guard.methods.checks import Checks
-from sdcduck.guard.methods.dp import DifferentialPrivacy
-from sdcduck.guard.methods.rounding import Rounding
-from sdcduck.guard.methods.suppression import Suppression
-from sdcduck.guard.methods.threshold import Threshold
 
 
 class Method(Protocol):
@@ -111,10 +108,8 @@ class Method(Protocol):
         """Which groups appear, as a condition over aggregates."""
 
 
-METHODS: dict[str, type[Method]] = {
-    method.name: method for method in (CellKey, Suppression, Threshold, Rounding, DifferentialPrivacy)
-}
-"""By the name that `sdc_protect` takes."""
+METHODS: dict[str, type[Method]] = {name: import_module(f"{__name__}.{name}").METHOD for name in catalog.METHODS}
+"""By the name that `sdc_protect` takes, which is that of a module, too: each says which of its classes it is."""
 
 
 def method_class(policy: Policy) -> type[Method]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hmac
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
 import duckdb
 
@@ -16,6 +16,9 @@ from sdcduck.guard.methods.checks import Checks, Facts
 from sdcduck.guard.ptables import FINGERPRINT, is_as_stored
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
+
+if TYPE_CHECKING:
+    from sdcduck.guard.methods import Method
 
 _MENDED = {
     name: f"DELETE FROM sdc.ptables and sdc.ptable_intervals WHERE name = '{name}', sdcduck.uninstall and install"
@@ -320,3 +323,6 @@ def own_key(quantity: str, secret: str) -> int:
     digest = hmac.digest(secret.encode(), quantity.encode(), "sha256")
     of_key, of_value = (int.from_bytes(part) for part in (digest[:8], digest[8:16]))
     return 1 + of_key % (_PRIME - 1) + _PRIME * (of_value % _PRIME)
+
+
+METHOD: type[Method] = CellKey

@@ -11,7 +11,7 @@ import math
 import re
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Noised, Steps, Total, both, chosen
@@ -19,6 +19,9 @@ from sdcduck.guard.methods.carried import FIRST
 from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
+
+if TYPE_CHECKING:
+    from sdcduck.guard.methods import Method
 
 _POSITIONS = 1000  # a quantile is one of so many parts of its bounds
 _SHARES = 1000  # and of one part in so many of the records
@@ -211,3 +214,6 @@ def _within(value: str, low: float, high: float) -> str:
 def value_of(kind: str, text: str) -> str:
     """A value of a domain in SQL."""
     return literal(text) if kind == "VARCHAR" else f"CAST({literal(text)} AS {kind})"
+
+
+METHOD: type[Method] = DifferentialPrivacy

@@ -7,7 +7,7 @@ are always rounded the same way.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen
@@ -15,6 +15,9 @@ from sdcduck.guard.methods.carried import FIRST, SECOND, carried_along
 from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import identifier
+
+if TYPE_CHECKING:
+    from sdcduck.guard.methods import Method
 
 
 @dataclass(frozen=True)
@@ -119,3 +122,6 @@ class Rounding:
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""
         return f"{self.units(records, 'true')} > 0"
+
+
+METHOD: type[Method] = Rounding

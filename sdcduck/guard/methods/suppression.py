@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import duckdb
 from sqlglot import parse_one
@@ -19,6 +19,9 @@ from sdcduck.guard.methods.checks import Checks, Facts
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.publication import Publication, digest_query, read_publication
+
+if TYPE_CHECKING:
+    from sdcduck.guard.methods import Method
 
 _LARGEST = "1e27"  # of floating-point numbers, so that the sum of all cells is no overflow
 
@@ -174,3 +177,6 @@ class Suppression:
     def kept(self, records: str) -> str:
         """Every group that has inner cells."""
         return "true"
+
+
+METHOD: type[Method] = Suppression

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
@@ -11,6 +11,9 @@ from sdcduck.guard.methods.carried import CARRIED, FIRST
 from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import identifier
+
+if TYPE_CHECKING:
+    from sdcduck.guard.methods import Method
 
 
 @dataclass(frozen=True)
@@ -125,3 +128,6 @@ class Threshold:
     def kept(self, records: str) -> str:
         """Groups with enough units."""
         return self._are_enough(records, "true")
+
+
+METHOD: type[Method] = Threshold

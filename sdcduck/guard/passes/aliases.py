@@ -30,12 +30,6 @@ def resolve_aliases(draft: Draft) -> None:
     draft.spelling = Spelling(draft.tree)
 
 
-def spell_names(draft: Draft) -> None:
-    """What the columns of the answer are called, with their capitals."""
-    spelled = {name: columns.spelled for name, columns in draft.described.items()}
-    draft.names = draft.spelling.of(draft.tree, spelled, draft.said)
-
-
 def settle_names(tree: exp.Expr, schema: Mapping[str, Iterable[str]]) -> None:
     """Write out names that sqlglot would take for an alias and DuckDB for a column, in place.
 

@@ -52,6 +52,7 @@ def expand_columns(draft: Draft) -> None:
     >>> after(expand_columns, "SELECT region, sum(COLUMNS('^i')) FROM people GROUP BY 1")
     SELECT region, SUM("people"."id") AS "id", SUM("people"."income") AS "income" FROM people GROUP BY 1
     """
+    draft.look_up_tables()
     spelled = {name: list(columns.spelled.values()) for name, columns in draft.described.items()}
     refuse_unknown_exceptions(draft.tree, spelled)
     if draft.tree.find(exp.Columns) is None:
@@ -101,7 +102,7 @@ def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: As
     selects = {id(select): select for found in tree.find_all(exp.Columns) if (select := found.parent_select)}
     for select in sorted(selects.values(), key=lambda found: -found.depth):
         if not isinstance(select, exp.Select):
-            raise Refused("SDC005", "COLUMNS(..) outside of a SELECT")
+            raise Refused("SDC012", "COLUMNS(..) outside of a SELECT")
         items: list[exp.Expr] = []
         for item in select.expressions:
             found = [one for one in item.find_all(exp.Columns) if one.parent_select is select]
@@ -110,13 +111,13 @@ def without_columns(tree: exp.Expr, schema: Mapping[str, Iterable[str]], ask: As
                 raise Refused("SDC002", "COLUMNS(..) of many columns")
         select.set("expressions", items)
     if tree.find(exp.Columns) is not None:
-        raise Refused("SDC005", "COLUMNS(..) stands among what is selected, alone or in an aggregate")
+        raise Refused("SDC012", "COLUMNS(..) stands among what is selected, alone or in an aggregate")
 
 
 def _written_out(item: exp.Expr, found: list[exp.Columns], sources: list[_Source], ask: Ask) -> list[exp.Expr]:
     choice = found[0]
     if choice.args.get("unpack") or any(other != choice for other in found):
-        raise Refused("SDC005", "*COLUMNS(..), or several of them in one expression")
+        raise Refused("SDC012", "*COLUMNS(..), or several of them in one expression")
     chosen, sources = _chosen(choice.this, sources)
     of_one = isinstance(choice.this, exp.Column) and bool(choice.this.table)
     places = [
@@ -160,7 +161,7 @@ def _chosen(which: exp.Expr, sources: list[_Source]) -> tuple[str, list[_Source]
         sources = [source for source in sources if source.alias == folded(which.table)]
         which = which.this
     if not isinstance(which, exp.Star) or not sources:
-        raise Refused("SDC005", "COLUMNS(..) takes a pattern, a list of names, or a star")
+        raise Refused("SDC012", "COLUMNS(..) takes a pattern, a list of names, or a star")
     excluded = _excluded(which)
     return f"* EXCLUDE ({', '.join(map(identifier, excluded))})" if excluded else "*", sources
 
@@ -168,9 +169,9 @@ def _chosen(which: exp.Expr, sources: list[_Source]) -> tuple[str, list[_Source]
 def _excluded(star: exp.Star) -> list[str]:
     """The names in EXCLUDE, which may be all that is said of a star."""
     if any(value and part != "except_" for part, value in star.args.items()):
-        raise Refused("SDC005", "REPLACE or RENAME beside COLUMNS(..)")
+        raise Refused("SDC012", "REPLACE or RENAME beside COLUMNS(..)")
     if any(isinstance(name, exp.Column) and name.table for name in star.args.get("except_") or []):
-        raise Refused("SDC005", "EXCLUDE (table.column) beside COLUMNS(..)")
+        raise Refused("SDC012", "EXCLUDE (table.column) beside COLUMNS(..)")
     return [folded(name.name) for name in star.args.get("except_") or []]
 
 
@@ -206,14 +207,14 @@ class Names:
                 table.set("alias", exp.TableAlias(this=name))
             join = joins.get(id(table))
             if join is not None and (join.method or join.kind in ("SEMI", "ANTI")):
-                raise Refused("SDC005", "COLUMNS(..) of an unusual join")
+                raise Refused("SDC012", "COLUMNS(..) of an unusual join")
             again = {folded(name.name) for name in join.args.get("using") or []} if join is not None else set()
             names = tuple(name for name in self._of_source(table) if folded(name) not in again)
             found.append(_Source(folded(table.alias_or_name), names))
             if join is not None and join.side in ("FULL", "RIGHT"):
                 found = [replace(source, merged=source.merged | source.shown(again)) for source in found]
         if not any(source.names for source in found) or any(not source.alias for source in found):
-            raise Refused("SDC005", "COLUMNS(..) of a relation without a name")
+            raise Refused("SDC012", "COLUMNS(..) of a relation without a name")
         return found
 
     def _of_source(self, table: exp.Expr) -> list[str]:
@@ -223,7 +224,7 @@ class Names:
         if isinstance(table, exp.Subquery):
             return self._of_query(table.this)
         if not isinstance(table, exp.Table):
-            raise Refused("SDC005", "COLUMNS(..) of an unusual relation")
+            raise Refused("SDC012", "COLUMNS(..) of an unusual relation")
         cte = cte_of(table)
         if cte is not None:
             names = list(cte.alias_column_names)
@@ -239,7 +240,7 @@ class Names:
         if isinstance(query, (exp.Subquery, exp.SetOperation)):
             return self._of_query(query.this)
         if not isinstance(query, exp.Select):
-            raise Refused("SDC005", "COLUMNS(..) of an unusual relation")
+            raise Refused("SDC012", "COLUMNS(..) of an unusual relation")
         if id(query) in self.known:
             return self.known[id(query)]
         names: list[str] = []
@@ -255,7 +256,7 @@ class Names:
             elif isinstance(item, exp.Column):
                 names.append(self._spelled(item, query))
             else:
-                raise Refused("SDC005", "COLUMNS(..) of a column without a name")
+                raise Refused("SDC012", "COLUMNS(..) of a column without a name")
             if len(names) > _MOST_COLUMNS:
                 raise Refused("SDC002", "COLUMNS(..) of many columns")
         self.known[id(query)] = names

@@ -14,14 +14,16 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.passes.reading import Reading
 from sdcduck.guard.passes.spelling import Spelling
 from sdcduck.guard.protect.protection import Protection
+from sdcduck.guard.relation_schemas import RelationSchema
 from sdcduck.guard.rewritten import Counted, Origin, Release, Rewritten
 from sdcduck.guard.schema import Columns, Schema
-from sdcduck.guard.shapes import Shape
+from sdcduck.quoting import folded
 
 TableName = tuple[str, str, str]
 """Database, schema and name; the first two are empty for what is made in the query."""
 
 
+_LONGEST_CONSTANT = 1000  # characters
 _BLOCK = re.compile(r'"_sdc_[0-9a-f]{24}"')
 
 
@@ -73,7 +75,7 @@ class Draft:
         plain: the text that sqlglot writes for its tree.
         subscripts: whether there are any, which are to be written in one form.
         named: the policies of the tables that are named.
-        shapes: of these tables.
+        schemas: of these tables.
         described: their columns, by folded name.
         types: of these columns.
         names: of the answer's columns; none before `name_outputs`, or where they are not known yet.
@@ -107,7 +109,7 @@ class Draft:
     plain: str = field(init=False)
     subscripts: bool = field(init=False)
     named: list[Policy] = field(init=False)
-    shapes: tuple[Shape, ...] = field(init=False)
+    schemas: tuple[RelationSchema, ...] = field(init=False)
     described: dict[str, Columns] = field(init=False)
     types: dict[str, dict[str, exp.DataType]] = field(init=False)
     said: list[str] | None = field(init=False)
@@ -135,9 +137,38 @@ class Draft:
         """The query as it is now."""
         if self.answer is not None:
             return self.answer.sql
+        if hasattr(self, "sql"):
+            return self.sql
         if hasattr(self, "text"):
             return self.text.sql
         return _BLOCK.sub('"a block"', self.tree.sql("duckdb")) if hasattr(self, "tree") else self.query
+
+    def look_up_tables(self) -> None:
+        """Find out what columns the tables have that are named by now."""
+        asked = {folded(table.name) for table in self.tree.find_all(exp.Table)}
+        self.named = [self.policies[name] for name in sorted(asked & set(self.policies))]
+        self.schemas = self.schema.schemas_of(self.named)
+        self.described = {folded(policy.name): self.schema.columns(policy) for policy in self.named}
+        self.types = {name: columns.types for name, columns in self.described.items()}
+
+    def rewritten(self) -> Rewritten:
+        """The query that may run, with what it depends on."""
+        made = self.protection.progress
+        return Rewritten(
+            self.sql,
+            tuple(made.notes),
+            tuple(made.unique),
+            tuple(policy.name for policy in self.named),
+            tuple(sorted({policy.method for policy in self.named if policy.method is not None})),
+            tuple(policy for policy in self.named if policy.label == "unit-level"),
+            columns=self.lineage,
+            grouped=self.grouped,
+            constant=self.constant and len(self.sql) <= _LONGEST_CONSTANT,
+            schemas=self.schemas,
+            rows=self.rows,
+            sets=self.sets,
+            releases=self.releases,
+        )
 
     def visible(self) -> dict[str, frozenset[str]]:
         """The columns that analysts see, by table."""

@@ -25,7 +25,7 @@ def without_laterals(tree: exp.Expr) -> None:
             lateral.replace(exp.Table(this=inner, alias=alias))
             continue
         if not isinstance(inner, exp.Subquery) or inner.args.get("alias") or lateral.args.get("view"):
-            raise Refused("SDC005", "LATERAL of anything but a subquery in brackets")
+            raise Refused("SDC022", "LATERAL of anything but a subquery in brackets")
         inner.set("alias", alias)
         _name_columns(inner)
         mark(inner)
@@ -42,7 +42,7 @@ def _name_columns(subquery: exp.Subquery) -> None:
         return
     items = query.expressions if isinstance(query, exp.Select) else []
     if len(names) > len(items) or any(item.is_star or item.find(exp.Columns) is not None for item in items):
-        raise Refused("SDC005", "names for the columns of LATERAL: write SELECT .. AS name in it")
+        raise Refused("SDC022", "names for the columns of LATERAL: write SELECT .. AS name in it")
     named = [exp.alias_(item.unalias(), name, copy=False) for item, name in zip(items, names, strict=False)]
     query.set("expressions", [*named, *items[len(names) :]])
     alias.set("columns", None)

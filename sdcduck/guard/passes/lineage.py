@@ -14,7 +14,6 @@ from sqlglot import exp
 from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import RELEASED, by_name, is_lateral, is_number
 from sdcduck.guard.passes.draft import Draft
-from sdcduck.guard.passes.spelling import spell
 from sdcduck.guard.protect.recursion import is_recursive
 from sdcduck.guard.rewritten import Origin
 from sdcduck.guard.worth import Statistic, Terms
@@ -29,7 +28,6 @@ def trace_lineage(draft: Draft) -> None:
     >>> after(trace_lineage, "SELECT Count(*) AS Number FROM people")
     SELECT "_sdc"."_a0" AS "Number" FROM "a block" AS "_sdc"
     """
-    spell(draft.tree, draft.names)
     progress = draft.protection.progress
     blocks = {select: Block(policy, progress.statistics.get(select, {})) for select, policy in progress.blocks.items()}
     draft.lineage = origins(draft.tree, blocks)

@@ -102,22 +102,22 @@ def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
         if (text.token_type, cast.token_type) == (TokenType.STRING, TokenType.DCOLON) and (
             type_.token_type in _BEFORE_A_TEXT
         ):
-            raise Refused("SDC005", f"a cast of a value with its type before it: write ({type_.text} '..')::..")
+            raise Refused("SDC006", f"a cast of a value with its type before it: write ({type_.text} '..')::..")
     for star in tree.find_all(exp.Star):
         if isinstance(star.parent, exp.Predicate) or (
             isinstance(star.parent, exp.Binary) and not isinstance(star.parent, exp.Dot)
         ):
-            raise Refused("SDC005", "* LIKE: write COLUMNS('..') with a pattern, or the names of the columns")
+            raise Refused("SDC012", "* LIKE: write COLUMNS('..') with a pattern, or the names of the columns")
         select = star.parent
         if star.args.get("replace") and isinstance(select, exp.Select) and select.args.get("joins"):
-            raise Refused("SDC005", "* REPLACE beside a join: write the names of the columns")
+            raise Refused("SDC012", "* REPLACE beside a join: write the names of the columns")
     for name in tree.find_all(exp.Table, exp.TableAlias, exp.Column):
         called = name.parts[0].name if isinstance(name, exp.Column) and len(name.parts) > 1 else ""
         if folded(called if isinstance(name, exp.Column) else name.name) == "alias":
-            raise Refused("SDC005", "alias.x, which DuckDB takes for a column of SELECT: take another name")
+            raise Refused("SDC006", "alias.x, which DuckDB takes for a column of SELECT: take another name")
     for found in tree.find_all(exp.Is):
         if not isinstance(found.expression, (exp.Null, exp.Boolean)):
-            raise Refused("SDC005", "IS of more than NULL, TRUE and FALSE: put brackets around (x IS TRUE)")
+            raise Refused("SDC006", "IS of more than NULL, TRUE and FALSE: put brackets around (x IS TRUE)")
     for distinct in tree.find_all(exp.Distinct):  # count(DISTINCT(id)), as several programs write it
         for value in list(distinct.expressions):
             if isinstance(value, exp.Paren):
@@ -159,7 +159,7 @@ def without_brackets(tree: exp.Expr) -> None:
         while _is_bracket(join.this) and not join.this.this.args.get("joins"):
             join.set("this", join.this.this)
     if any(_is_bracket(relation) for relation in tree.find_all(exp.Subquery)):
-        raise Refused("SDC005", "brackets around joins: write (SELECT .. FROM .. JOIN ..) AS name")
+        raise Refused("SDC022", "brackets around joins: write (SELECT .. FROM .. JOIN ..) AS name")
 
 
 def _is_bracket(node: exp.Expr) -> bool:
@@ -272,7 +272,7 @@ def _normalize(tree: exp.Expr) -> None:
         quantile.replace(exp.AnonymousAggFunc(this="approx_quantile", expressions=arguments))
     for places in tree.find_all(exp.GroupingId):
         if not places.expressions:
-            raise Refused("SDC005", "grouping_id() of no column: write grouping(a, b) with those of GROUP BY")
+            raise Refused("SDC047", "grouping_id() of no column: write grouping(a, b) with those of GROUP BY")
     for frame in tree.find_all(exp.WindowSpec):
         if frame.args.get("end") is None:
             frame.set("end", "CURRENT ROW")
@@ -310,7 +310,7 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
                 items = select.expressions[:place]
                 plain = all(not item.is_star and item.find(exp.Columns) is None for item in items)
                 if not plain or not 0 < place == len(items) or isinstance(items[-1].unalias(), exp.Literal):
-                    raise Refused("SDC005", "a number in ROLLUP, CUBE or GROUPING SETS")
+                    raise Refused("SDC047", "a number in ROLLUP, CUBE or GROUPING SETS")
                 _refuse_two_places(places, place, select)
                 leaf.replace(items[-1].unalias().copy())
             elif isinstance(leaf, exp.Column) and not leaf.table and folded(leaf.name) in named:
@@ -318,7 +318,7 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
             else:
                 written_out.add(_without_tables(leaf, select))
     if written_out & set(places):  # by number it is another key to DuckDB than written out
-        raise Refused("SDC005", _TWO_KEYS)
+        raise Refused("SDC047", _TWO_KEYS)
 
 
 _TWO_KEYS = "one expression as two keys of ROLLUP, CUBE or GROUPING SETS: take it once"
@@ -336,4 +336,4 @@ def _without_tables(node: exp.Expr, select: exp.Select) -> str:
 def _refuse_two_places(places: dict[str, int], place: int, select: exp.Select) -> None:
     """Refuse subtotals over two columns that are one expression: to DuckDB they are two keys by number or alias."""
     if places.setdefault(_without_tables(select.expressions[place - 1].unalias(), select), place) != place:
-        raise Refused("SDC005", _TWO_KEYS)
+        raise Refused("SDC047", _TWO_KEYS)

@@ -15,7 +15,11 @@ _WORD = re.compile(r"\w+")
 
 
 def name_outputs(draft: Draft) -> None:
-    """Name what has no name, as DuckDB does."""
+    """Name what has no name, as DuckDB does.
+
+    >>> after(name_outputs, 'SELECT max("count_star()") FROM (SELECT count(*) FROM people GROUP BY region)')
+    SELECT MAX("count_star()") FROM (SELECT COUNT(*) AS "count_star()" FROM people GROUP BY region)
+    """
     name_all(draft.tree)
     draft.said = output_names(draft.tree)
 

@@ -27,7 +27,11 @@ _DUCKDB = Dialect.get_or_raise("duckdb")
 
 
 def read_text(draft: Draft) -> None:
-    """Have DuckDB's parser read a text that is not too long for sqlglot's."""
+    """Have DuckDB's parser read a text that is not too long for sqlglot's.
+
+    >>> after(read_text, "SELECT region, count(*) FROM people GRUOP BY region")
+    refused: SDC001: not valid SQL. Correct the statement.
+    """
     _check_text(draft.query)
     draft.reading = read(draft.con, draft.query)
 
@@ -44,7 +48,7 @@ def number_parameters(draft: Draft) -> None:
         return
     reading = read(draft.con, apart)
     if reading.parameters() != draft.reading.parameters():
-        raise Refused("SDC005", "? that reads in two ways: write $1, $2, ..")
+        raise Refused("SDC006", "?: write $1, $2, ..")
     if apart != numbered:  # where a text begins and ends is told by DuckDB
         refuse_two_readings(draft.con, draft.reading, apart)
     draft.query, draft.reading = apart, reading

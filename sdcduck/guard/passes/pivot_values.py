@@ -80,9 +80,9 @@ def _one_less(query: str, ask: Ask) -> str:
                 continue
             on = query[item[0].start : item[-1].end + 1]
             if _GIVEN & {token.token_type for token in (*tokens[:place], *source, *item)}:
-                raise Refused("SDC005", f"PIVOT beside parameters: write the values that there are, {on} IN ('a', 'b')")
+                raise Refused("SDC011", f"PIVOT beside parameters: write the values that there are, {on} IN ('a', 'b')")
             if _has_inner_with(tokens[:place]):
-                raise Refused("SDC005", f"PIVOT behind a WITH in brackets: write the values, {on} IN ('a', 'b')")
+                raise Refused("SDC011", f"PIVOT behind a WITH in brackets: write the values, {on} IN ('a', 'b')")
             relation = query[tokens[place].end + 1 : source[-1].end + 1]
             values = ask(
                 f"{_before(query, tokens, place)}SELECT CAST(v AS VARCHAR) AS v FROM "
@@ -91,7 +91,7 @@ def _one_less(query: str, ask: Ask) -> str:
             # DuckDB compares texts, and has the columns in their order.
             listed = sorted({value for value in values if value is not None})
             if not listed:
-                raise Refused("SDC005", "PIVOT by what has no value here: there are no columns to make")
+                raise Refused("SDC011", "PIVOT by what has no value here: there are no columns to make")
             if len(listed) > MOST_COLUMNS or len(query) + sum(map(len, listed)) > _LONGEST:
                 raise Refused("SDC002", "a PIVOT into many columns")
             chosen = on if len(item) == 1 else f"({on})"

@@ -60,7 +60,7 @@ def without_pivots(tree: exp.Expr, columns: Mapping[str, Sequence[str]]) -> exp.
         unpivot = bool(pivot.args.get("unpivot"))
         for part, value in pivot.args.items():
             if value and part not in (_UNPIVOT if unpivot else _PIVOT) | _SAID:
-                raise Refused("SDC005", "an unusual PIVOT")
+                raise Refused("SDC011", "an unusual PIVOT")
         source, place = _source(pivot)
         made = _unpivoted(pivot, source, f"_sdc_unpivoted{next(number)}", of) if unpivot else _pivoted(pivot, source)
         with_ = pivot.args.get("with_")
@@ -82,7 +82,7 @@ def _source(pivot: exp.Pivot) -> tuple[exp.Expr, exp.Expr]:
         return pivot.this, pivot
     table = pivot.parent
     if table is None or len(table.args["pivots"]) > 1 or table.args.get("joins") or table.args.get("sample"):
-        raise Refused("SDC005", "several PIVOTs, or joins, of one table")
+        raise Refused("SDC011", "several PIVOTs, or joins, of one table")
     alone = table.copy()
     alone.set("pivots", None)
     return alone, table
@@ -95,7 +95,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
         (pivot.args.get("using") or [exp.Count(this=exp.Star(), big_int=True)]) if statement else pivot.expressions
     )
     if any(part.find(exp.Query) is not None for part in (*ons, *aggregates)):  # it would be written many times
-        raise Refused("SDC005", "a subquery in PIVOT")
+        raise Refused("SDC011", "a subquery in PIVOT")
     # DuckDB writes '' for an empty text at the beginning of a name only.
     choices = [_values(on, "" if place else "''") for place, on in enumerate(ons)]
     wanted = list(product(*choices))
@@ -108,7 +108,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
         for aggregate in aggregates:
             what = aggregate.unalias()
             if not isinstance(what, exp.AggFunc):
-                raise Refused("SDC005", "PIVOT takes aggregates such as sum(n)")
+                raise Refused("SDC011", "PIVOT takes aggregates such as sum(n)")
             label = aggregate.alias or ("" if len(aggregates) == 1 else default_name(what))
             chosen = exp.and_(*(condition.copy() for _, condition in values), copy=False)
             filtered = exp.Filter(this=what.copy(), expression=exp.Where(this=chosen))
@@ -116,7 +116,7 @@ def _pivoted(pivot: exp.Pivot, source: exp.Expr) -> exp.Select:
     group = pivot.args.get("group")
     if group is not None:
         if group.args.get("all") or not all(isinstance(key, exp.Column) for key in group.expressions):
-            raise Refused("SDC005", "GROUP BY of a PIVOT takes columns")
+            raise Refused("SDC011", "GROUP BY of a PIVOT takes columns")
         shown = [key.copy() for key in group.expressions]
         by = exp.Group(expressions=[key.copy() for key in group.expressions])
     else:
@@ -135,18 +135,18 @@ def _values(on: exp.Expr, empty: str) -> list[tuple[str, exp.Expr]]:
     """
     if not isinstance(on, exp.In) or not on.expressions:
         raise Refused(
-            "SDC005",
+            "SDC011",
             f"PIVOT without a list of values: ask SELECT DISTINCT {_called(on)}, then ON {_called(on)} IN ('a', 'b')",
         )
     found: list[tuple[str, exp.Expr]] = []
     for item in on.expressions:
         value = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
         if not isinstance(value, (exp.Literal, exp.Boolean)):
-            raise Refused("SDC005", "PIVOT takes a list of values: ON column IN ('a', 'b')")
+            raise Refused("SDC011", "PIVOT takes a list of values: ON column IN ('a', 'b')")
         name = folded(str(value.this)) if isinstance(value, exp.Boolean) else value.this
         if isinstance(value, exp.Literal) and not value.is_string:
             if not value.is_int:
-                raise Refused("SDC005", "PIVOT takes whole numbers and texts: ON column IN ('a', 'b')")
+                raise Refused("SDC011", "PIVOT takes whole numbers and texts: ON column IN ('a', 'b')")
             name = str(int(name))
         # DuckDB compares texts here: of numbers that are equal to 20, none but 20 itself is '20'.
         written = exp.cast(on.this.unnest().copy(), exp.DataType.Type.TEXT)
@@ -165,7 +165,7 @@ def _unpivoted(pivot: exp.Pivot, source: exp.Expr, called: str, of: _NamesOf) ->
     listed, name, values = _names(pivot)
     sets = [one for item in listed for one in _stacked(item, source, of)]
     if not sets or any(len(columns) != len(values) for columns, _ in sets):
-        raise Refused("SDC005", _TAKES)
+        raise Refused("SDC011", _TAKES)
     every = [column for columns, _ in sets for column in columns]
     sides: list[exp.Query] = []
     for columns, label in sets:
@@ -197,16 +197,16 @@ def _stacked(item: exp.Expr, source: exp.Expr, of: _NamesOf) -> list[tuple[list[
     star = item.this if isinstance(item, exp.Columns) else item
     if isinstance(star, exp.Star):
         if any(value and part != "except_" for part, value in star.args.items()):
-            raise Refused("SDC005", _TAKES)
+            raise Refused("SDC011", _TAKES)
         left_out = {folded(one.name) for one in star.args.get("except_") or []}
         names = of(source)
         if names is None:
-            raise Refused("SDC005", "UNPIVOT of a star over a query with another star: write the names of the columns")
+            raise Refused("SDC011", "UNPIVOT of a star over a query with another star: write the names of the columns")
         return [([exp.column(name, quoted=True)], name) for name in names if folded(name) not in left_out]
     columns = item.this if isinstance(item, (exp.PivotAlias, exp.Alias)) else item
     found = [part.unnest() for part in (columns.expressions if isinstance(columns, exp.Tuple) else [columns])]
     if not all(isinstance(column, exp.Column) and not column.is_star and not column.table for column in found):
-        raise Refused("SDC005", _TAKES)
+        raise Refused("SDC011", _TAKES)
     label = item.alias or "_".join(column.name for column in found)
     return [([exp.column(column.name, quoted=True) for column in found], label)]
 
@@ -216,7 +216,7 @@ def _names(pivot: exp.Pivot) -> tuple[list[exp.Expr], str, list[str]]:
     if pivot.arg_key == "pivots":
         fields = pivot.args.get("fields") or []
         if len(fields) != 1 or len(pivot.expressions) != 1:
-            raise Refused("SDC005", _TAKES)
+            raise Refused("SDC011", _TAKES)
         values = pivot.expressions[0]
         several = values.expressions if isinstance(values, exp.Tuple) else [values]
         return fields[0].expressions, fields[0].this.name, [value.name for value in several]

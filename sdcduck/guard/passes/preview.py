@@ -17,7 +17,11 @@ _CLAUSES = frozenset(["expressions", "from_", "limit", "offset"])
 
 
 def answer_previews(draft: Draft) -> None:
-    """SELECT .. LIMIT n of records, as made-up rows where the custodian has some."""
+    """SELECT .. LIMIT n of records, as made-up rows where the custodian has some.
+
+    >>> after(answer_previews, "SELECT id, age FROM people LIMIT 5")
+    SELECT TRY_CAST(NULL AS BIGINT) AS "id", TRY_CAST("age" AS BIGINT) AS "age" FROM "memory".main."made_up" LIMIT 5
+    """
     if all(policy.preview is None for policy in draft.named):
         return
     preview = preview_of(draft.tree, draft.policies, draft.types, draft.names, draft.schema.database())
@@ -26,12 +30,12 @@ def answer_previews(draft: Draft) -> None:
     rows, limits, notice = preview
     sql = f"{rows} {limits}"
     check_query(read(draft.con, sql))
-    shapes = draft.shapes + draft.schema.preview_shapes(draft.named[0], rows)
+    schemas = draft.schemas + draft.schema.preview_schemas(draft.named[0], rows)
     made_up = frozenset((policy.name, PREVIEW) for policy in draft.named)
     columns = tuple(Origin(name, made_up, computed=True) for name in draft.names)
     tables = tuple(policy.name for policy in draft.named)
     draft.answer = Rewritten(
-        sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, shapes=shapes, preview=draft.named[0]
+        sql, (notice,), (), tables, (PREVIEW,), (), notice, columns, schemas=schemas, preview=draft.named[0]
     )  # fmt: skip
 
 

@@ -31,7 +31,7 @@ def answer_probes(draft: Draft) -> None:
     empty = _empty(draft.tree, draft.start.types(whole), parameters)
     check_query(read(draft.con, empty))
     tables = tuple(policy.name for policy in draft.named)
-    draft.answer = Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), shapes=draft.shapes)
+    draft.answer = Rewritten(empty, ("only the columns are asked for",), (), tables, (), (), schemas=draft.schemas)
 
 
 def _asks_for_columns(tree: exp.Expr) -> bool:

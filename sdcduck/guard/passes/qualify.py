@@ -49,13 +49,15 @@ def qualify(draft: Draft) -> None:
 
 
 def read_fields(draft: Draft) -> None:
-    """The fields of structs and the places of lists, in one form.
+    """The fields of structs and the places of lists, in one form; what the columns of the answer are called.
 
     >>> after(read_fields, "SELECT {'a': region}.a AS r FROM regions")
     SELECT {'a': "regions"."region"}['a'] AS "r" FROM "regions" AS "regions"
     """
     of_records = any(policy.label == "unit-level" for policy in draft.named)
     draft.subscripts = settle_fields(draft.tree, of_records=of_records) or draft.subscripts
+    spelled = {name: columns.spelled for name, columns in draft.described.items()}
+    draft.names = draft.spelling.of(draft.tree, spelled, draft.said)
 
 
 def _qualified(

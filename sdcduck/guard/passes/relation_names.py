@@ -130,15 +130,6 @@ def resolve_tables(draft: Draft) -> None:
     _check_tables(draft.tree, draft.policies)
 
 
-def describe_tables(draft: Draft) -> None:
-    """Look up the columns of the tables that are named."""
-    asked = {folded(table.name) for table in draft.tree.find_all(exp.Table)}
-    draft.named = [draft.policies[name] for name in sorted(asked & set(draft.policies))]
-    draft.shapes = draft.schema.shapes_of(draft.named)
-    draft.described = {folded(policy.name): draft.schema.columns(policy) for policy in draft.named}
-    draft.types = {name: columns.types for name, columns in draft.described.items()}
-
-
 def name_relations(draft: Draft) -> None:
     """Name all relations as the guard found them.
 

@@ -10,8 +10,10 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
 from sdcduck.guard.calls import Drawn, Grouping, Numbered, Sets, unknown_name
+from sdcduck.guard.expressions import RELEASED
 from sdcduck.guard.passes.draft import Draft, Written
 from sdcduck.guard.passes.normalize import bracket_keys
+from sdcduck.guard.passes.output_names import output_names
 from sdcduck.guard.passes.subscripts import settle_subscripts
 from sdcduck.guard.passes.words import words_of
 from sdcduck.guard.refusals import Refused
@@ -31,12 +33,14 @@ def render(draft: Draft) -> None:
     WHERE TRY(CAST("people"."age" > 3 AS BOOLEAN))) AS "_sdc_n") AS "_sdc"
     """
     _check_drawn(draft)
+    draft.columns_now = output_names(draft.tree)
+    draft.grouped, draft.constant = _is_grouped(draft.tree), _is_constant(draft.tree)
     draft.sets = tuple(_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets)
     text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
     if text is not None:
         draft.text, draft.releases = text, text.releases
     elif draft.again or draft.plain == draft.query:
-        raise Refused("SDC005", "text that reads in two ways")
+        raise Refused("SDC006")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
         draft.answer = draft.start.rewrite(draft.plain, draft.policies, probes=draft.probes, again=True)
 
@@ -158,3 +162,26 @@ def _as_calls(tree: exp.Expr) -> None:
             call.replace(exp.Anonymous(this="APPROX_QUANTILE", expressions=arguments))
         else:
             call.replace(exp.Anonymous(this=call.name.upper(), expressions=call.expressions))
+
+
+def _is_grouped(tree: exp.Expr) -> bool:
+    """Whether the rows of a protected query are those of one block, or some of them, where none is unnested."""
+    if not isinstance(tree, exp.Select) or tree.args.get("joins") or tree.args.get("laterals"):
+        return False
+    from_ = tree.args.get("from_")
+    inner = from_.this if from_ is not None else None
+    if not isinstance(inner, (exp.Subquery, exp.Table)):
+        return False
+    return inner.alias == RELEASED or (isinstance(inner, exp.Subquery) and _is_grouped(inner.this))
+
+
+def _is_constant(tree: exp.Expr) -> bool:
+    """Whether this is SELECT and literals, and nothing else.
+
+    >>> texts = ("SELECT 1, 'a' AS b", "SELECT now()", "SELECT 1 LIMIT 0")
+    >>> [_is_constant(exp.maybe_parse(text, dialect="duckdb")) for text in texts]
+    [True, False, False]
+    """
+    if not isinstance(tree, exp.Select) or any(value for name, value in tree.args.items() if name != "expressions"):
+        return False
+    return all(isinstance(item.unalias(), (exp.Literal, exp.Boolean, exp.Null)) for item in tree.expressions)

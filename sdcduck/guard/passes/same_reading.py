@@ -48,8 +48,8 @@ def same_reading(draft: Draft) -> None:
     """Refuse a text in which DuckDB reads something else than sqlglot.
 
     >>> after(same_reading, "SELECT sum(income) EXPORT_STATE FROM people")
-    refused: SDC005: a form of SQL that the guard does not know (text that reads in two ways: sum). Write it with
-    plain SELECT, JOIN, GROUP BY and WITH.
+    refused: SDC006: a text that reads in two ways (sum). Write it with brackets, with other names, or in plainer
+    words, so that it can mean one thing only.
     """
     draft.plain = draft.tree.sql("duckdb", comments=False)
     if not same_words(draft.query, draft.plain):
@@ -70,11 +70,11 @@ def refuse_two_readings(con: duckdb.DuckDBPyConnection, asked: Reading, written:
     try:
         again = read(con, written)
     except Refused:
-        raise Refused("SDC005", "text that reads in two ways") from None
+        raise Refused("SDC006") from None
     one, other = (_meaning(reading.items[:1], aliases, types) for reading in (asked, again))
     where = _difference(one, other, "")
     if where is not None:
-        raise Refused("SDC005", "text that reads in two ways" + (f": {_INSTEAD.get(where, where)}" if where else ""))
+        raise Refused("SDC006", _INSTEAD.get(where, where))
 
 
 _INSTEAD = {

@@ -34,10 +34,10 @@ def expand_samples(draft: Draft) -> None:
         sample.pop()
         if isinstance(relation, exp.Select):
             if relation.args.get("joins") or relation.args.get("from_") is None:
-                raise Refused("SDC005", "USING SAMPLE beside a join: FROM (SELECT .. JOIN ..) TABLESAMPLE ..")
+                raise Refused("SDC013", "USING SAMPLE beside a join: FROM (SELECT .. JOIN ..) TABLESAMPLE ..")
             relation = relation.args["from_"].this
         if not isinstance(relation, (exp.Table, exp.Subquery)):
-            raise Refused("SDC005", "a sample of this relation")
+            raise Refused("SDC013", "a sample of this relation")
         _refuse_records(relation, draft.tree, draft.policies)
         _put(relation, _drawn(sample))
         draft.sampled = True
@@ -57,7 +57,7 @@ def _put(relation: exp.Expr, drawn: exp.Select) -> None:
     if alias is None and isinstance(relation, exp.Table):
         alias = exp.TableAlias(this=exp.to_identifier(relation.name, quoted=True))
     if alias is not None and alias.columns:
-        raise Refused("SDC005", "a sample of a relation whose columns are renamed: rename them in a subquery")
+        raise Refused("SDC013", "a sample of a relation whose columns are renamed: rename them in a subquery")
     inner = relation.copy()
     if not isinstance(inner, exp.Subquery):
         inner.set("alias", None)
@@ -69,7 +69,7 @@ def _drawn(sample: exp.TableSample) -> exp.Select:
     """A SELECT, without a relation, of the rows that are drawn."""
     for part, value in sample.args.items():
         if value and part not in ("method", "percent", "size", "seed"):
-            raise Refused("SDC005", f"a sample by {part}")
+            raise Refused("SDC013", f"a sample by {part}")
     seed, rows, percent = sample.args.get("seed"), sample.args.get("size"), sample.args.get("percent")
     hashed = parse_one(_PLACE.format(seed=_number(seed) if seed else "0"), read="duckdb")
     select = exp.Select(expressions=[exp.Star()])
@@ -77,7 +77,7 @@ def _drawn(sample: exp.TableSample) -> exp.Select:
         return _first(select, hashed, exp.Limit(expression=exp.Literal.number(_number(rows, whole=True))))
     share = float(_number(percent))
     if share > 100:
-        raise Refused("SDC005", "a sample of more than 100 %")
+        raise Refused("SDC013", "a sample of more than 100 %")
     if folded(str(sample.args.get("method") or "")) == "reservoir":
         several = exp.Literal.number(_number(percent))
         return _first(select, hashed, parse_one("SELECT 1 LIMIT 1%", read="duckdb").args["limit"].copy(), several)
@@ -101,5 +101,5 @@ def _first(select: exp.Select, by: exp.Expr, limit: exp.Expr, percent: exp.Expr 
 
 def _number(value: exp.Expr | None, *, whole: bool = False) -> str:
     if not isinstance(value, exp.Literal) or value.is_string or (whole and not value.is_int):
-        raise Refused("SDC005", "a sample of anything but a number of rows or percent: TABLESAMPLE 10%")
+        raise Refused("SDC013", "a sample of anything but a number of rows or percent: TABLESAMPLE 10%")
     return str(value.this)

@@ -54,7 +54,7 @@ def _look_at(series: exp.GenerateSeries) -> None:
     step = exp.Literal.number(1) if series.args.get("step") is None else series.args["step"]
     by = _constant(step)
     if by is None or by[0] == "time" or not by[1]:
-        raise Refused("SDC005", "a series by steps of anything but a constant: write range(a, b, 2)")
+        raise Refused("SDC021", "a series by steps of anything but a constant: write range(a, b, 2)")
     start, end = (series.args[part].copy() for part in ("start", "end"))
     far: list[exp.Expr]
     if by[0] == "number":
@@ -95,7 +95,7 @@ def length_of(series: exp.GenerateSeries) -> int:
     constants = [constant for constant in map(_constant, given) if constant is not None]
     if [kind for kind, _ in constants] not in _ALIKE or not constants[2][1]:
         raise Refused(
-            "SDC005",
+            "SDC021",
             "a series of anything but constants: write range(1, 10) or "
             "range(DATE '2024-01-01', DATE '2025-01-01', INTERVAL 1 MONTH)",
         )
@@ -134,13 +134,13 @@ def _time(text: str) -> datetime | None:
 def _selected(table: exp.Table, series: exp.GenerateSeries) -> exp.Subquery:
     """What stands for a series in FROM."""
     if any(value for part, value in table.args.items() if part not in ("this", "alias")):
-        raise Refused("SDC005", "a series with anything behind it but a name")
+        raise Refused("SDC021", "a series with anything behind it but a name")
     called = "range" if series.args.get("is_end_exclusive") else "generate_series"
     alias = table.args.get("alias")
     name = alias.this if alias is not None and alias.this is not None else exp.to_identifier(called)
     columns = alias.args.get("columns") or [] if alias is not None else []
     if len(columns) > 1:
-        raise Refused("SDC005", "several names for the column of a series")
+        raise Refused("SDC021", "several names for the column of a series")
     # Without a name for it the column is called as the table is.
     column = columns[0] if columns else name
     by = _constant(series.args.get("step"))

@@ -35,7 +35,7 @@ def settle_subscripts(tree: exp.Expr) -> bool:
         if isinstance(node, exp.Struct):
             for field in node.expressions:
                 if not isinstance(field, exp.PropertyEQ):
-                    raise Refused("SDC005", "a struct: give each field a name, as in {'n': count(*)}")
+                    raise Refused("SDC015", "a struct: give each field a name, as in {'n': count(*)}")
                 if isinstance(field.this, exp.Identifier):
                     field.set("this", exp.Literal.string(field.this.this))
         elif isinstance(node, exp.Bracket) and not node.args.get("offset"):
@@ -69,16 +69,16 @@ def settle_fields(tree: exp.Expr, *, of_records: bool = False) -> bool:
     """
     for row in tree.find_all(exp.TableColumn):
         instead = f"a row of {row.sql('duckdb')} as one value: write {row.sql('duckdb')}.*, or its columns"
-        raise Refused("SDC040" if of_records else "SDC005", instead)
+        raise Refused("SDC040" if of_records else "SDC015", instead)
     dots = sorted(tree.find_all(exp.Dot), key=lambda found: -found.depth)
     for dot in dots:
         if not isinstance(dot.expression, exp.Identifier):
-            raise Refused("SDC005", f"{dot.sql('duckdb')}: write its fields, s.n, or a function in front, f(x)")
+            raise Refused("SDC015", f"{dot.sql('duckdb')}: write its fields, s.n, or a function in front, f(x)")
         if not _has_fields(dot.this):
             raise Refused("SDC040", dot.sql("duckdb"))
         kind = dot.this.type
         if kind is not None and kind.this in _OTHER_FIELDS:
-            raise Refused("SDC005", f"a field of a {kind.this.value}: ask the custodian for a column of its own")
+            raise Refused("SDC015", f"a field of a {kind.this.value}: ask the custodian for a column of its own")
         field = exp.Bracket(this=dot.this, expressions=[exp.Literal.string(dot.expression.this)], offset=1)
         field.type = dot.type
         dot.replace(field)
@@ -112,7 +112,7 @@ def refuse_other_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
         while isinstance(inside.parent, (exp.DataType, exp.ColumnDef)):
             inside = inside.parent
         if not isinstance(inside.parent, exp.Cast) or inside.arg_key != "to":
-            raise Refused("SDC005", "x[1] of a column that is called as a type is: write table.column")
+            raise Refused("SDC006", "x[1] of a column that is called as a type is: write table.column")
     kinds = [token.token_type for token in tokens]
     if TokenType.L_BRACKET not in kinds:
         return
@@ -120,9 +120,9 @@ def refuse_other_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
         if token.text.upper() in ("LIST", "ARRAY") and (
             before == TokenType.DOT or (token.token_type, after) not in _OWN_WORDS
         ):
-            raise Refused("SDC005", "x[1] beside the name list or array: take another name")
+            raise Refused("SDC006", "x[1] beside the name list or array: take another name")
         if (before, token.token_type) == (TokenType.L_BRACKET, TokenType.COLON) and after not in _AFTER_COLON:
-            raise Refused("SDC005", "x[:n], which looks like a parameter: write x[1:n]")
+            raise Refused("SDC006", "x[:n], which looks like a parameter: write x[1:n]")
 
 
 _OWN_WORDS = {

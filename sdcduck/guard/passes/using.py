@@ -104,7 +104,7 @@ def refuse_other_using(tree: exp.Expr, schema: Mapping[str, Collection[str]]) ->
     ...     refuse_other_using(qualify(tree, schema=schema, dialect="duckdb"), schema)
     ... except Refused as refused:
     ...     print(refused.code)
-    SDC005
+    SDC022
 
     Args:
         tree: of which `note_using` made notes, with all its names in full.
@@ -135,7 +135,7 @@ def _check(select: exp.Select, schema: Mapping[str, Collection[str]]) -> None:
             if before[name] or here[name] != 1:
                 raise Refused("SDC031", f"'{name}' of several relations before USING or NATURAL; write ON")
             if name in either:
-                raise Refused("SDC005", f"USING ({name}) after a FULL or RIGHT JOIN: write ON coalesce(a.x, b.x) = c.x")
+                raise Refused("SDC022", f"USING ({name}) after a FULL or RIGHT JOIN: write ON coalesce(a.x, b.x) = c.x")
             made.add(name)
             if join.side in ("FULL", "RIGHT"):
                 either.add(name)

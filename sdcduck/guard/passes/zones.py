@@ -16,8 +16,9 @@ def check_zones(draft: Draft) -> None:
     """Refuse time zones that are no constants, or that DuckDB does not know.
 
     >>> after(check_zones, "SELECT area AT TIME ZONE 'Europe/Nowhere' FROM regions")
-    refused: SDC005: a form of SQL that the guard does not know (a time zone that DuckDB does not know: write
-    'UTC', 'Europe/Berlin', ..). Write it with plain SELECT, JOIN, GROUP BY and WITH.
+    refused: SDC014: an argument that a function is not given here (a time zone that DuckDB does not know: write
+    'UTC', 'Europe/Berlin', ..). Write zones, parts of a time, widths, lengths and patterns as constants; cast to DATE
+    or TIMESTAMP.
     """
     for node in draft.tree.find_all(exp.AtTimeZone, exp.Anonymous):
         zone = node.args.get("zone")
@@ -26,7 +27,7 @@ def check_zones(draft: Draft) -> None:
                 continue
             zone = node.expressions[0] if len(node.expressions) == 2 else None
         if not isinstance(zone, exp.Literal) or not zone.is_string or folded(zone.this) not in _zones(draft.con):
-            raise Refused("SDC005", "a time zone that DuckDB does not know: write 'UTC', 'Europe/Berlin', ..")
+            raise Refused("SDC014", "a time zone that DuckDB does not know: write 'UTC', 'Europe/Berlin', ..")
 
 
 def _zones(con: duckdb.DuckDBPyConnection) -> set[str]:

@@ -80,7 +80,7 @@ def _compared_with_query(scope: Scope, node: exp.Expr) -> exp.Expr:
         columns = [side for side in sides if side.find(exp.Query) is None]
         query = next((side for side in sides if isinstance(side, exp.Subquery)), None)
     if not columns or not isinstance(query, exp.Query) or len(columns) != len(_shown(query)):
-        raise Refused("SDC005", "compare a column alone with a subquery")
+        raise Refused("SDC046", "compare a column alone with a subquery")
     units = _looked_for(scope, query.unnest())
     if units is not None:
         return _among_units(scope, node, columns, query, units)
@@ -97,12 +97,12 @@ def _compared_with_query(scope: Scope, node: exp.Expr) -> exp.Expr:
 def _settle_side(scope: Scope, column: exp.Expr, item: exp.Expr) -> str:
     """Write what is compared with a column of a subquery as what cannot fail, in place; the family of that column."""
     if not is_of(column, list(scope.sources)):
-        raise Refused("SDC005", "compare a column alone with a subquery")
+        raise Refused("SDC046", "compare a column alone with a subquery")
     mine, other = family(column), family(item)
     if {mine, other} == {"date", "timestamp"}:  # day > (SELECT max(day) - INTERVAL 90 DAY ..)
         mine = other = "timestamp"
     if mine is None or other is None or (mine != other and not {mine, other} <= {"whole", "real"}):
-        raise Refused("SDC005", "compare a column with a subquery of the same type")
+        raise Refused("SDC046", "compare a column with a subquery of the same type")
     if isinstance(column, exp.Column):
         scope.dimension(column)
         if scope.sources[column.table].table is None or family(column) != mine:
@@ -147,11 +147,11 @@ def _among_units(
         raise Refused("SDC044", "compare the unit: WHERE unit IN (SELECT unit ..)")
     for (column, role), item in zip(pairs, items, strict=True):
         if not isinstance(column, exp.Column) or role is Role.MEASURE:
-            raise Refused("SDC005", "compare columns that are no measures with a subquery")
+            raise Refused("SDC046", "compare columns that are no measures with a subquery")
         if not (scope.is_unit(column) and role is Role.UNIT):
             scope.dimension(column)
         if (role is Role.UNIT and not scope.is_unit(column)) or family(column) != family(item) or family(item) is None:
-            raise Refused("SDC005", "compare a column with a subquery of the same type")
+            raise Refused("SDC046", "compare a column with a subquery of the same type")
     # Were one unit missing, NOT IN would be so for all.
     inner = query.unnest()
     assert isinstance(inner, exp.Query)

@@ -34,6 +34,7 @@ from sdcduck.guard.expressions import (
     typed,
     without_nulls,
 )
+from sdcduck.guard.protect.scope import aliased
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation
 
@@ -135,8 +136,8 @@ class _Groups:
             for name in self.keys.values()
         ]
         select.set("expressions", items)
-        select.set("from_", exp.From(this=_named(groups, _GROUPS)))
-        select.set("joins", [exp.Join(this=_named(numbers, _NUMBERS), side="LEFT", on=exp.and_(*same, copy=False))])
+        select.set("from_", exp.From(this=aliased(groups, _GROUPS)))
+        select.set("joins", [exp.Join(this=aliased(numbers, _NUMBERS), side="LEFT", on=exp.and_(*same, copy=False))])
         select.set("where", kept)
         select.set("group", None)
         select.set("having", None)
@@ -178,7 +179,3 @@ class _Groups:
             return number
         there = typed(exp.column(_THERE, _NUMBERS, quoted=True), exp.true())
         return typed(exp.Case(ifs=[exp.If(this=there, true=number)], default=exp.Literal.number(0)), node)
-
-
-def _named(query: exp.Select, alias: str) -> exp.Subquery:
-    return exp.Subquery(this=query, alias=exp.TableAlias(this=exp.to_identifier(alias, quoted=True)))

@@ -291,7 +291,7 @@ def refuse_clauses(select: exp.Select, taken: Collection[str], where: str) -> No
 def refuse_queries(node: exp.Expr) -> None:
     """Refuse a subquery beside figures."""
     if is_query(node):
-        raise Refused("SDC005", "a subquery beside what each unit has")
+        raise Refused("SDC046", "a subquery beside what each unit has")
 
 
 def _rows(condition: str) -> str:

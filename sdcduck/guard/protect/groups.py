@@ -184,7 +184,7 @@ def of_units(scope: Scope, released: Released, numbers: OfUnits) -> Numbered:
         # would count twice, with another noise each time it is asked for once more.
         listed = grouping_sets(group) or []
         if len(without_repetition(listed)) < len(listed):
-            raise Refused("SDC005", "a grouping set that is there twice")
+            raise Refused("SDC047", "a grouping set that is there twice")
         sets = exp.Grouping(expressions=[checked.copy() for _, checked in keys.values()])
         units.append("expressions", exp.alias_(sets, SETS, quoted=True))
         shown.append(f'"{UNITS}"."{SETS}"')
@@ -307,7 +307,7 @@ def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:
     if kind is None:
         return
     if kind.this == exp.DataType.Type.INTERVAL:
-        raise Refused("SDC005", "an INTERVAL as a group key: write date_part('epoch', x)")
+        raise Refused("SDC047", "an INTERVAL as a group key: write date_part('epoch', x)")
     inside = {part.this for part in kind.find_all(exp.DataType) if part is not kind}
     if inside & {exp.DataType.Type.INTERVAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT}:
-        raise Refused("SDC005", "a list or struct of floating-point numbers or INTERVALs as a group key")
+        raise Refused("SDC047", "a list or struct of floating-point numbers or INTERVALs as a group key")

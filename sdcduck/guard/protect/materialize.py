@@ -71,6 +71,6 @@ def values_of(table: exp.Table, query: exp.Query, kinds: Sequence[str | None]) -
     shown = []
     for place, (item, kind) in enumerate(zip(query.selects, kinds, strict=True)):
         if kind is None:
-            raise Refused("SDC005", "compare a column with a subquery of the same type")
+            raise Refused("SDC046", "compare a column with a subquery of the same type")
         shown.append(compared(typed(exp.column(f"{_COLUMN}{place}", table.name, quoted=True), item), kind))
     return exp.Select(expressions=shown, from_=exp.From(this=table))

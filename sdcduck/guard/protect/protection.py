@@ -93,7 +93,7 @@ class Protection:
             raise Refused("SDC040")
         for node in tree.find_all(exp.Select, exp.Table):
             if id(node) not in self.progress.seen:
-                raise Refused("SDC005", "a subquery in an unusual place")
+                raise Refused("SDC046", "a subquery in an unusual place")
         if self.progress.subqueries:
             raise Refused("SDC044")
         return relation
@@ -116,7 +116,7 @@ class Protection:
                 if key not in ("this", "expression", "with_", "alias"):
                     for part in value if isinstance(value, list) else [value]:
                         if isinstance(part, exp.Expr) and part.find(exp.Query) is not None:
-                            raise Refused("SDC005", "a subquery in LIMIT or ORDER BY")
+                            raise Refused("SDC046", "a subquery in LIMIT or ORDER BY")
         if isinstance(node, exp.Subquery):
             relation = self.query(node.this, visible)
             if relation.label is Label.UNIT:
@@ -152,7 +152,7 @@ class Protection:
         self._label(tables_of(select), known, sources)
         settle_empty_groups(select, sources)
         if select.args.get("laterals"):
-            raise Refused("SDC005", "lateral")
+            raise Refused("SDC022", "lateral")
         units = [alias for alias, relation in sources.items() if relation.label is Label.UNIT]
         self._refuse_laterals(select, over_units=bool(units))
         if units:
@@ -238,13 +238,13 @@ class Protection:
         """Add relations of FROM and JOIN to those that are found, by alias."""
         for table in tables:
             if table.args.get("joins") or table.args.get("pivots") or table.args.get("sample"):
-                raise Refused("SDC005", "pivot, sample or nested join")
+                raise Refused("SDC022", "pivot, sample or nested join")
             if table.alias_or_name in found or not table.alias_or_name:
                 raise Refused("SDC031", table.alias_or_name)
             if isinstance(table, exp.Table):
                 self.progress.seen.add(id(table))
                 if table.alias_column_names:
-                    raise Refused("SDC005", "new column names after a table")
+                    raise Refused("SDC022", "new column names after a table")
                 if table.args.get("db") or table.args.get("catalog") or not isinstance(table.this, exp.Identifier):
                     raise Refused("SDC020")
                 name = folded(table.name)

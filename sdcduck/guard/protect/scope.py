@@ -332,7 +332,7 @@ _MOST_OF_A_TABLE, _MOST_OF_TABLES = 2, 3  # that have several rows of a unit, an
 def refuse_query(*parts: exp.Expr | None) -> None:
     """Refuse subqueries in parts that take none; where records are looked at once more they are protected already."""
     if any(part is not None and part.find(exp.Query) is not None for part in parts):
-        raise Refused("SDC005", _QUERY_INSIDE)
+        raise Refused("SDC046", _QUERY_INSIDE)
 
 
 def refuse_multiplied(rows_of: Sequence[str]) -> None:
@@ -349,9 +349,9 @@ def refuse_multiplied(rows_of: Sequence[str]) -> None:
 def refuse_lists(node: exp.Expr) -> None:
     """Refuse lists that are written in ways for which there is IN."""
     if isinstance(node, (exp.Any, exp.All)):
-        raise Refused("SDC005", "ANY and ALL: write column IN (..), or compare with (SELECT min(..) ..)")
+        raise Refused("SDC046", "ANY and ALL: write column IN (..), or compare with (SELECT min(..) ..)")
     if isinstance(node, exp.Values):
-        raise Refused("SDC005", "IN (VALUES ..): write IN (..), or IN (SELECT .. FROM (VALUES ..) t)")
+        raise Refused("SDC046", "IN (VALUES ..): write IN (..), or IN (SELECT .. FROM (VALUES ..) t)")
 
 
 @lru_cache(1000)

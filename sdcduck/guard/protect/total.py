@@ -113,14 +113,14 @@ def refuse_uncaught(node: exp.Expr) -> None:
         texts = [one.this for one in written if isinstance(one, exp.Literal) and one.is_string]
         if len(texts) != len(written) or len(texts) != 2 or len(texts[1]) > 1 or _ends_in_escape(*texts):
             raise Refused(
-                "SDC005",
+                "SDC014",
                 "ESCAPE of anything but one character and a pattern in quotes that does not end in it; "
                 "for a pattern that is a column, contains(a, b) or starts_with(a, b)",
             )
     elif isinstance(node, exp.DateBin) or called in ("time_bucket", "date_bin"):
         width = node.this if isinstance(node, exp.DateBin) else arguments[0] if arguments else None
         if not _is_width(width):
-            raise Refused("SDC005", "time_bucket of anything but a width such as INTERVAL '7 days'")
+            raise Refused("SDC014", "time_bucket of anything but a width such as INTERVAL '7 days'")
     elif isinstance(node, (exp.Extract, exp.TimestampTrunc, exp.DateTrunc, exp.DateDiff)):
         part = node.this if isinstance(node, exp.Extract) else node.args.get("unit")
         of = [node.expression] if isinstance(node, exp.Extract) else [node.this, node.args.get("expression")]
@@ -128,13 +128,13 @@ def refuse_uncaught(node: exp.Expr) -> None:
     elif isinstance(node, exp.Pad):
         length = whole_number(node.expression)
         if length is None or length > _LONGEST_PADDED:
-            raise Refused("SDC005", f"lpad and rpad of single records to anything but a number up to {_LONGEST_PADDED}")
+            raise Refused("SDC014", f"lpad and rpad of single records to anything but a number up to {_LONGEST_PADDED}")
     elif called in _WITH_PART:
         _refuse_part(arguments[0] if arguments else None, arguments[1:], any_of=called not in _TRUNCATED)
     elif (isinstance(node, _OF_WEEKS) or called in _NAMES_OF_WEEKS) and not any(
         _is_of(time, _DATES) for time in arguments or [node.this]
     ):
-        raise Refused("SDC005", f"{called or duckdb_name(node)} of what may be no DATE or TIMESTAMP; cast it")
+        raise Refused("SDC014", f"{called or duckdb_name(node)} of what may be no DATE or TIMESTAMP; cast it")
 
 
 def _ends_in_escape(pattern: str, escape: str) -> bool:
@@ -151,14 +151,14 @@ def _refuse_part(part: exp.Expr | None, of: Sequence[exp.Expr | None], *, any_of
     """Refuse a part of a time that some values of the type do not have; ``any_of``: of any other type than a date's."""
     name = folded(part.name) if isinstance(part, exp.Var) or (isinstance(part, exp.Literal) and part.is_string) else ""
     if name.removesuffix("s") not in _CLOCK | _CALENDAR and name not in _CLOCK:
-        raise Refused("SDC005", "a part of a time that is not in quotes, or not one such as 'year', 'month', 'hour'")
+        raise Refused("SDC014", "a part of a time that is not in quotes, or not one such as 'year', 'month', 'hour'")
     kinds = _DATES if name.removesuffix("s") not in _OF_INTERVALS else _DATES | {_Type.INTERVAL}
     if (
         any_of
         and name.removesuffix("s") in _CALENDAR
         and not any(_is_of(time, kinds) for time in of if time is not None)
     ):
-        raise Refused("SDC005", f"'{name}' of what may be no DATE or TIMESTAMP; cast it")
+        raise Refused("SDC014", f"'{name}' of what may be no DATE or TIMESTAMP; cast it")
 
 
 def _is_of(node: exp.Expr, kinds: Collection[object]) -> bool:

@@ -132,8 +132,8 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
             raise Refused("SDC052", "sum and avg take one measure")
         if not scope.has_measure(value):
             raise Refused("SDC052", "a sum of dimensions: count(*) GROUP BY them, and add that up")
-        if scope.method.name == "rounding":
-            raise Refused("SDC052", "a sum or a mean: rounding answers counts")
+        if not scope.method.sums:
+            raise Refused("SDC052", f"a sum or a mean: {scope.method.name} answers counts")
         _terms(scope, value)
         raise Refused("SDC052", "a measure times a dimension: sum(measure) GROUP BY the dimension, and multiply that")
     if isinstance(node, exp.Avg) and otherwise:

@@ -14,7 +14,7 @@ from sdcduck.quoting import folded, identifier
 
 
 @dataclass(frozen=True)
-class Shape:
+class RelationSchema:
     """What a rewriting depends on of a relation: names and DuckDB types of its columns, and what a view reads."""
 
     name: str
@@ -23,7 +23,7 @@ class Shape:
     reads: catalog.Read | None = None
 
 
-class Shapes:
+class RelationSchemas:
     """Looks at relations, with the connection held.
 
     Args:
@@ -32,10 +32,10 @@ class Shapes:
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.con = con
-        self._seen: dict[str, Shape] | None = None
+        self._seen: dict[str, RelationSchema] | None = None
 
     @contextmanager
-    def once(self) -> Iterator[None]:
+    def cached(self) -> Iterator[None]:
         """Look at each relation once, for as long as one question is rewritten and the connection is held.
 
         Nothing of it is known afterwards: the next question, and one that is remembered, finds what is there by then.
@@ -46,18 +46,18 @@ class Shapes:
         finally:
             self._seen = None
 
-    def of(self, name: str) -> Shape:
-        """The shape of a relation, with what it reads.
+    def of(self, name: str) -> RelationSchema:
+        """The schema of a relation, with what it reads.
 
         Raises:
             Refused: there is no such table any more.
         """
-        shape = self.columns(name)
-        if shape.is_table or shape.reads is not None:
-            return shape
-        return self._noted(replace(shape, reads=catalog.read_by(self.con, name)))
+        relation = self.columns(name)
+        if relation.is_table or relation.reads is not None:
+            return relation
+        return self._noted(replace(relation, reads=catalog.read_by(self.con, name)))
 
-    def columns(self, name: str) -> Shape:
+    def columns(self, name: str) -> RelationSchema:
         """The same, of which it may not be known what a view reads: that takes longer.
 
         Raises:
@@ -75,20 +75,20 @@ class Shapes:
             called = is_table and any(folded(column) == "rowid" for column, _ in columns[1:])
             if called and catalog.is_view(self.con, name):  # with a column of that name
                 continue
-            return self._noted(Shape(name, is_table, columns[is_table:]))
+            return self._noted(RelationSchema(name, is_table, columns[is_table:]))
         raise Refused("SDC060", GONE.format(name))
 
-    def same(self, shapes: Sequence[Shape]) -> bool:
+    def unchanged(self, schemas: Sequence[RelationSchema]) -> bool:
         """Whether relations still look as they did."""
         try:
-            return all(self.of(shape.name) == shape for shape in shapes)
+            return all(self.of(relation.name) == relation for relation in schemas)
         except Refused:
             return False
 
-    def _noted(self, shape: Shape) -> Shape:
+    def _noted(self, relation: RelationSchema) -> RelationSchema:
         if self._seen is not None:
-            self._seen[shape.name] = shape
-        return shape
+            self._seen[relation.name] = relation
+        return relation
 
 
 GONE = "{}: the table was removed"

@@ -13,7 +13,7 @@ _MOST_STATEMENTS, _MOST_PORTALS = 1000, 100
 _MOST_HELD = 8_000_000
 
 
-class Kept:
+class StatementsAndPortals:
     """Prepared statements and portals, by name; the empty one is taken over by the next.
 
     Args:
@@ -25,7 +25,7 @@ class Kept:
         self._statements: dict[str, Prepared] = {}
         self._portals: dict[str, Portal] = {}
 
-    def check_room(self, name: str, size: int) -> None:
+    def check_statement(self, name: str, size: int) -> None:
         """Whether a statement of a name can be prepared.
 
         Args:
@@ -59,7 +59,7 @@ class Kept:
         """Keep a prepared statement."""
         self._statements[name] = prepared
 
-    def statement(self, name: str) -> Prepared:
+    def prepared(self, name: str) -> Prepared:
         """A prepared statement.
 
         Raises:
@@ -69,17 +69,17 @@ class Kept:
             raise PostgresError("26000", "there is no prepared statement of this name")
         return self._statements[name]
 
-    def forget_statement(self, name: str) -> None:
+    def deallocate(self, name: str) -> None:
         """Forget a prepared statement, if it is there."""
         self._statements.pop(name, None)
 
-    def forget_statements(self) -> None:
+    def deallocate_all(self) -> None:
         """Forget all prepared statements."""
         self._statements.clear()
 
     def keep_portal(self, name: str, portal: Portal) -> None:
         """Keep a portal, in the place of the one that had its name."""
-        self.forget_portal(name)
+        self.close_portal(name)
         self._portals[name] = portal
 
     def portal(self, name: str) -> Portal:
@@ -96,7 +96,7 @@ class Kept:
         """The names of all portals."""
         return [*self._portals]
 
-    def forget_portal(self, name: str) -> None:
+    def close_portal(self, name: str) -> None:
         """Forget a portal, if it is there."""
         portal = self._portals.pop(name, None)
         if portal is not None:
@@ -112,17 +112,17 @@ class Kept:
     def end_transaction(self) -> None:
         """Forget the portals that do not outlive a transaction."""
         for name in [name for name, portal in self._portals.items() if not portal.hold]:
-            self.forget_portal(name)
+            self.close_portal(name)
 
-    def forget_all(self) -> None:
+    def discard_all(self) -> None:
         """Forget everything."""
         for name in self.portals():
-            self.forget_portal(name)
-        self.forget_statements()
+            self.close_portal(name)
+        self.deallocate_all()
 
 
 @dataclass
-class Transaction:
+class TransactionStatus:
     """Where the client believes to be: there is nothing to undo, so what counts is the status that it expects.
 
     Attributes:

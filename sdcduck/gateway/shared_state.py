@@ -65,14 +65,14 @@ class Account:
     verifier: Verifier
 
 
-class Seats:
+class ConnectionSlots:
     """How many are in: of all users together, and of each.
 
-    >>> seats = Seats(3, 2)
-    >>> [seats.take("ann"), seats.take("ann"), seats.take("ann"), seats.take("bob"), seats.take("bob")]
+    >>> slots = ConnectionSlots(3, 2)
+    >>> [slots.acquire("ann"), slots.acquire("ann"), slots.acquire("ann"), slots.acquire("bob"), slots.acquire("bob")]
     [True, True, False, True, False]
-    >>> seats.give("ann")
-    >>> seats.take("bob"), seats.taken
+    >>> slots.release("ann")
+    >>> slots.acquire("bob"), slots.taken
     (True, 3)
     """
 
@@ -81,7 +81,7 @@ class Seats:
         self._users: Counter[str] = Counter()
         self._alone = threading.Lock()
 
-    def take(self, user: str) -> bool:
+    def acquire(self, user: str) -> bool:
         """Whether there was room for one more of a user, who has it now."""
         with self._alone:
             if self._users.total() >= self._all or self._users[user] >= self._each:
@@ -89,7 +89,7 @@ class Seats:
             self._users[user] += 1
             return True
 
-    def give(self, user: str) -> None:
+    def release(self, user: str) -> None:
         """One of a user leaves."""
         with self._alone:
             self._users[user] -= 1
@@ -102,7 +102,7 @@ class Seats:
 
 
 @dataclass(frozen=True)
-class Place:
+class FlightOptions:
     """Where the gateway listens for Arrow Flight SQL.
 
     Attributes:
@@ -153,7 +153,7 @@ class Ending:
 
 
 @dataclass(frozen=True)
-class House:
+class SharedState:
     """What stands behind every door.
 
     Attributes:
@@ -168,7 +168,7 @@ class House:
     roles: Mapping[str, Role]
     database: str
     limits: Limits
-    seats: Seats
+    slots: ConnectionSlots
     throttle: Throttle = field(default_factory=Throttle)
     counts: Counts = field(default_factory=Counts)
     ending: Ending = field(default_factory=Ending)

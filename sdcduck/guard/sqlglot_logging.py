@@ -18,7 +18,7 @@ logging.getLogger("sqlglot").addFilter(_is_of_others)
 
 
 @contextmanager
-def quiet() -> Iterator[None]:
+def without_logging() -> Iterator[None]:
     """Drop what sqlglot remarks in here; what it tells other threads and the rest of the program is as ever."""
     before = _AT_WORK.set(True)
     try:
