@@ -148,3 +148,13 @@ def test_what_copies_tell_in_roles_that_people_share(con: duckdb.DuckDBPyConnect
     one = statistics.fmean(abs(a - b) for a, b in zip(found[0], true, strict=True))
     four = statistics.fmean(abs(statistics.fmean(a) - b) for *a, b in zip(*found, true, strict=True))
     assert four < 0.75 * one
+
+
+def test_a_measure_that_is_the_same_for_all_follows_from_no_other(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE VIEW visitors AS SELECT *, 1 AS visits FROM people")
+    con.execute(
+        "FROM sdc_protect('visitors', unit := 'id', dimensions := ['town'], measures := ['income', 'visits'])"
+    ).fetchall()
+    con.execute("CREATE VIEW yearly AS SELECT id, town, record_key, 12 * income AS yearly FROM people")
+    with pytest.raises(duckdb.Error, match="'yearly' follows from what is called 'income'"):
+        protect(con, "yearly", income="yearly")

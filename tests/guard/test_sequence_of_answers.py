@@ -101,6 +101,7 @@ def test_the_sets_of_a_question_are_those_of_the_records(register: Path, guard: 
         "SELECT count(*) FROM people WHERE a IN (SELECT b FROM people)",
         "SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM people GROUP BY person_id) GROUP BY n",
         "SELECT count(*) FROM people WHERE current_date > DATE '2020-01-01'",
+        "SELECT count(*) FROM people WHERE age(DATE '2020-01-01') > INTERVAL '1 day'",
         "SELECT median(a) FROM people",
         "SELECT count(*) FROM (SELECT a FROM people UNION ALL SELECT b FROM people)",
         "SELECT count(*) FROM people WHERE EXISTS (SELECT 1 FROM (VALUES (1)) AS t(x) WHERE x = a)",

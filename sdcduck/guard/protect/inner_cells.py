@@ -104,12 +104,17 @@ def _check(sets: exp.Select, alias: str, policy: Policy) -> None:
     """Refuse what is not made of the dimensions of one table."""
     if any(query is not sets for query in sets.find_all(exp.Query)):
         raise Refused("SDC071", "a subquery beside records: ask it first, and write what it says into WHERE")
-    if sets.find(*_TIMES) is not None:
+    if sets.find(*_TIMES) is not None or any(map(_is_until_today, sets.find_all(exp.Anonymous))):
         raise Refused("SDC071", "the time of day: write the date")
     dimensions = {folded(name) for name in policy.dimensions} | {PLACE}
     for column in sets.find_all(exp.Column):
         if column.table != alias or folded(column.name) not in dimensions:
             raise Refused("SDC071", f"{column.name}, which is no dimension")
+
+
+def _is_until_today(call: exp.Anonymous) -> bool:
+    """Whether it is `age(x)`, the time from then to the day of the question: the next day begins between two looks."""
+    return folded(call.name) == "age" and len(call.expressions) == 1
 
 
 def refuse_beside_others(policies: Sequence[Policy]) -> None:
