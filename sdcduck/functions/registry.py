@@ -3,8 +3,10 @@
 DuckDB lets Python add scalar functions only. A *table* function is therefore a macro over a planner::
 
     CREATE OR REPLACE MACRO sdc_f(source, a := 1) AS TABLE
-        SELECT * FROM query(_sdc_with_python(_sdc_plan_f(source, a)));
+        SELECT * FROM query(_sdc_with_python(_sdc_plan('f', [source::VARCHAR, a::VARCHAR])));
 
+To create a function takes DuckDB as long as many a query, in each database anew. So the planners are not functions of
+their own: those with the same arguments beside texts are called by one (`call_of_planner`), and told by their name.
 The planner runs while the statement is bound. It checks the arguments and returns the SQL text that answers the call.
 A table that has to be computed is made in a thread of its own when the statement runs: the planner answers with `Rows`,
 and the registry plans a statement that asks for the table until it is there (`sdcduck.functions.jobs`). Planners must
@@ -70,7 +72,7 @@ class Planner:
     """The planner of one table function.
 
     Attributes:
-        name: of the SQL function, ``sdc_..``; the planner is called as ``_sdc_plan_..``.
+        name: of the SQL function, ``sdc_..``.
         arguments: SQL types of the arguments, in order.
         plan: ``plan(session, *arguments)``, SQL text or `Rows`.
         columns: name and SQL type of the columns, for planners that return `Rows`.
@@ -164,6 +166,7 @@ def create_functions(
     """
     created: dict[str, Callable[..., object]] = {}
     running: dict[str, _Running] = {}
+    plans: dict[str, Callable[..., str]] = {}
 
     def create(
         name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: object
@@ -181,12 +184,13 @@ def create_functions(
             create(scalar.name, function, scalar.arguments, scalar.returns, type="arrow", side_effects=scalar.volatile)
         for planner in family.planners:
             tokens: dict[str, Rows] = {}
-            # Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called.
-            taken = ["VARCHAR" if kind in ("BIGINT", "VARCHAR[]") else kind for kind in planner.arguments]
-            taken += ["VARCHAR"] if planner.renamed else []
-            create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), taken, "VARCHAR")
+            name = planner.name[4:]
+            plans[name] = _planned(session, planner, tokens)
+            others = [kind for kind in _taken(planner) if kind != "VARCHAR"]
+            caller = _caller(others)
+            if caller not in created:
+                create(caller, lambda name, *given: plans[name](*given), ["VARCHAR", "VARCHAR[]", *others], "VARCHAR")
             if planner.columns:
-                name = planner.name[4:]
                 running[name] = _Running(session, planner, tokens)
                 create(
                     f"_sdc_rows_{name}", running[name].rows, ["VARCHAR", "BIGINT"], _rows_type(planner.columns),
@@ -200,12 +204,55 @@ def create_functions(
     return created
 
 
+_SHORT = re.compile(r"[^a-z]+")
+
+
+def _caller(others: Sequence[str]) -> str:
+    """The function that calls the planners with such arguments beside texts.
+
+    >>> _caller([]), _caller(["DOUBLE", "BLOB[]", "DOUBLE"])
+    ('_sdc_plan', '_sdc_plan_double_blobs_double')
+    """
+    return "_".join(["_sdc_plan", *(_SHORT.sub("s", kind.lower()) for kind in others)])
+
+
+def _as_taken(kind: str) -> str:
+    """Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called."""
+    return "VARCHAR" if kind in ("BIGINT", "VARCHAR[]") else kind
+
+
+def _taken(planner: Planner) -> list[str]:
+    """The types of what a planner is given, in order."""
+    return [*map(_as_taken, planner.arguments), *(["VARCHAR"] if planner.renamed else [])]
+
+
+def call_of_planner(name: str, arguments: Sequence[tuple[str, str]]) -> str:
+    """SQL that calls the planner of a function: all texts in a list, and then what is of another type, in order.
+
+    Args:
+        name: of the function, without ``sdc_``.
+        arguments: SQL, and the type that the planner is given it in.
+
+    >>> call_of_planner("f", [('"a"::VARCHAR', "BIGINT"), ('"b"', "DOUBLE"), ('"c"::VARCHAR', "VARCHAR")])
+    '_sdc_plan_double(\'f\', ["a"::VARCHAR, "c"::VARCHAR], "b")'
+    """
+    taken = [(sql, _as_taken(kind)) for sql, kind in arguments]
+    texts = ", ".join(sql for sql, kind in taken if kind == "VARCHAR")
+    others = [(sql, kind) for sql, kind in taken if kind != "VARCHAR"]
+    caller = _caller([kind for _, kind in others])
+    return f"{caller}({', '.join([literal(name), f'[{texts}]', *(sql for sql, _ in others)])})"
+
+
 def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
-    def plan(*given: Any) -> str:
+    taken = _taken(planner)
+
+    def plan(texts: Sequence[str | None], *others: Any) -> str:
+        each, rest = iter(texts), iter(others)
+        given = [next(each if kind == "VARCHAR" else rest) for kind in taken]
         try:
             if planner.renamed:
                 _say_new_names(planner, str(given[-1]).split())
-                given = given[:-1]
+                del given[-1]
             arguments = _read(planner, given)
             answer = planner.plan(session, *arguments)
         except Exception as problem:
@@ -246,8 +293,8 @@ def _say_new_names(planner: Planner, used: Sequence[str]) -> None:
     for name in used:
         now = planner.renamed[name]
         what = f"{name} is called {now} now" if now == planner.name else f"argument '{name}' is called '{now}' now"
-        # Between this and the statement of the user stand the planner's function, what counts calls, and DuckDB.
-        warnings.warn(f"{planner.name}: {what}", DeprecationWarning, stacklevel=5)
+        # Between this and the statement of the user stand the planner, who calls it, what counts calls, and DuckDB.
+        warnings.warn(f"{planner.name}: {what}", DeprecationWarning, stacklevel=6)
 
 
 def _read(planner: Planner, given: Sequence[Any]) -> list[Any]:
