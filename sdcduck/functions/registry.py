@@ -468,9 +468,7 @@ class _Running:
         work.answered(answer)
         return pa.Array.from_buffers(pa.int64(), len(answer), [None, pa.py_buffer(answer)])
 
-    def rows(
-        self, places: Mapping[str, str], token_column: pa.ChunkedArray, transactions: pa.ChunkedArray
-    ) -> pa.Array:
+    def rows(self, places: Mapping[str, str], token_column: pa.ChunkedArray, transactions: pa.ChunkedArray) -> pa.Array:
         """The table that was made, each column in its place, or why there is none."""
         key = (token_column[0].as_py(), transactions[0].as_py())
         with self._lock:
