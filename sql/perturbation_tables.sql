@@ -126,9 +126,9 @@ CREATE OR REPLACE MACRO sdc_ptable(
     D := NULL, V := NULL, js := 0, pstay := NULL, mono := true, optim := 1, kind := 'counts', step := 2, icat := NULL,
     type := 'all', modified := false, threshold := 0.2, seed := 0
 ) AS TABLE
-    SELECT * FROM query(_sdc_with_python(_sdc_plan_ptable(
-        D, V, js, pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind::VARCHAR, step, icat::VARCHAR, type::VARCHAR, modified,
-        threshold, seed::VARCHAR)));
+    SELECT * FROM query(_sdc_with_python(_sdc_plan_double_double_double_double_boolean_double('ptable',
+        [pstay::VARCHAR, mono::VARCHAR, optim::VARCHAR, kind::VARCHAR, icat::VARCHAR, type::VARCHAR, seed::VARCHAR],
+        D, V, js, step, modified, threshold)));
 
 --| sdc_rounding_ptable(base := 3) -> TABLE
 --| A perturbation table that rounds counts to multiples of a base at random, without bias.

@@ -6,15 +6,15 @@ A comment without a macro stands for the one that hands all arguments on:
 >>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_k_anonymity")))
 CREATE OR REPLACE MACRO sdc_k_anonymity("source", "keys" := [], "k" := 3, "nulls" := 'category') AS TABLE
     SELECT * FROM query(_sdc_with_python(
-        _sdc_plan_k_anonymity("source"::VARCHAR, to_json("keys")::VARCHAR, "k"::VARCHAR, "nulls"::VARCHAR)));
+        _sdc_plan('k_anonymity', ["source"::VARCHAR, to_json("keys")::VARCHAR, "k"::VARCHAR, "nulls"::VARCHAR])));
 
 What was called otherwise in an earlier release is taken by its old name, too, and the planner told so:
 
 >>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_recon_designations")))
 CREATE OR REPLACE MACRO sdc_recon_designations("links", "sensitive" := NULL, "id" := 'id', "attribute" := NULL) AS TABLE
     SELECT * FROM query(_sdc_with_python(
-        _sdc_plan_recon_designations("links"::VARCHAR, coalesce("attribute"::VARCHAR, "sensitive"::VARCHAR),
-        "id"::VARCHAR, concat_ws(' ', CASE WHEN "attribute" IS NOT NULL THEN 'attribute' ELSE NULL END))));
+        _sdc_plan('recon_designations', ["links"::VARCHAR, coalesce("attribute"::VARCHAR, "sensitive"::VARCHAR),
+        "id"::VARCHAR, concat_ws(' ', CASE WHEN "attribute" IS NOT NULL THEN 'attribute' ELSE NULL END)])));
 
 ``python -m sdcduck.functions.declared`` prints all that is made so.
 """
@@ -27,7 +27,7 @@ from functools import cache
 from importlib.resources import files
 
 from sdcduck.functions.reference import COMMENT, SQL_FILES, SQLFunction, sql_functions
-from sdcduck.functions.registry import Planner, Rows, Session
+from sdcduck.functions.registry import Planner, Rows, Session, call_of_planner
 from sdcduck.quoting import identifier, literal
 
 _ALONE = re.compile(rf"{COMMENT}(?!CREATE )", re.MULTILINE)
@@ -73,22 +73,20 @@ def macro_of(function: SQLFunction) -> str:
         identifier(name) + ("" if default is None else f" := {default}")
         for name, default in [*defaults, *((name, "NULL") for name in old)]
     )
-    given = ", ".join(
-        [
-            *(_given(name, kind, new) for name, kind in function.types),
-            *(_handed_on(sql, kind)[0] for kind, sql in _also(function).values()),
-        ]
-    )
+    given = [
+        *((_given(name, kind, new), handed_on(name, kind)[1]) for name, kind in function.types),
+        *(_handed_on(sql, kind) for kind, sql in _also(function).values()),
+    ]
     used = [f"CASE WHEN {identifier(name)} IS NOT NULL THEN {literal(name)} ELSE NULL END" for name in old]
 
     def macro(name: str) -> str:
         parts = ", ".join([*used, *([literal(name)] if name != function.name else [])])
         words = f"concat_ws(' ', {parts})" if parts else "''"
-        said = f",\n        {words}" if old or function.former else ""
+        said = [(words, "VARCHAR")] if old or function.former else []
         return (
             f"CREATE OR REPLACE MACRO {name}({taken}) AS TABLE\n"
             "    SELECT * FROM query(_sdc_with_python(\n"
-            f"        _sdc_plan_{function.name[4:]}({given}{said})));"
+            f"        {call_of_planner(function.name[4:], [*given, *said])}));"
         )
 
     return "\n".join(map(macro, (function.name, *function.former)))

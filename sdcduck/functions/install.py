@@ -31,6 +31,8 @@ from sdcduck.quoting import identifier, literal
 _STORAGE = "v1.0.0"  # files of this storage version open in DuckDB 1.0 and later, also in a 1.5 shell
 _OLDEST_DUCKDB = (1, 5)
 _HIDDEN = "_sdcduck"
+_SCHEDULER = {"external_threads": 0, "scheduler_process_partial": True}
+"""How DuckDB's scheduler goes well with statements that wait for others (`_set_scheduler`)."""
 _INSTALLING = threading.RLock()
 
 
@@ -212,12 +214,20 @@ def connect(
             # A file keeps the storage version that it was created with. The connection itself does not ask for one: all
             # connections of a process to one file must have the same options.
             duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
-        con = duckdb.connect(str(path), read_only=read_only, config=config)
+        con = _opened(str(path), read_only, config)
     try:
         return _install(con, secret=secret, progress=progress, new=new)
     except BaseException:
         con.close()
         raise
+
+
+def _opened(path: str, read_only: bool, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
+    if path == ":memory:":
+        # No other connection must have the same options, and to change them later starts all threads anew.
+        with suppress(duckdb.Error):  # a DuckDB that has no such options, or what is wrong in any case
+            return duckdb.connect(path, read_only=read_only, config={**_SCHEDULER, **config})
+    return duckdb.connect(path, read_only=read_only, config=config)
 
 
 def install(

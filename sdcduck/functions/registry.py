@@ -3,8 +3,10 @@
 DuckDB lets Python add scalar functions only. A *table* function is therefore a macro over a planner::
 
     CREATE OR REPLACE MACRO sdc_f(source, a := 1) AS TABLE
-        SELECT * FROM query(_sdc_with_python(_sdc_plan_f(source, a)));
+        SELECT * FROM query(_sdc_with_python(_sdc_plan('f', [source::VARCHAR, a::VARCHAR])));
 
+To create a function takes time in each database anew. So planners are no functions of their own: those with the same
+arguments beside texts are called by one (`call_of_planner`), and told by their name, and one gives out all tables.
 The planner runs while the statement is bound. It checks the arguments and returns the SQL text that answers the call.
 A table that has to be computed is made in a thread of its own when the statement runs: the planner answers with `Rows`,
 and the registry plans a statement that asks for the table until it is there (`sdcduck.functions.jobs`). Planners must
@@ -21,6 +23,7 @@ import json
 import re
 import threading
 import warnings
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
@@ -35,7 +38,7 @@ from duckdb.sqltypes import DuckDBPyType
 from sdcduck.errors import SDCError
 from sdcduck.functions.jobs import Display, Stopped, Work
 from sdcduck.functions.shutdown import CALLS
-from sdcduck.quoting import literal
+from sdcduck.quoting import identifier, literal
 
 
 class Session(Protocol):
@@ -70,7 +73,7 @@ class Planner:
     """The planner of one table function.
 
     Attributes:
-        name: of the SQL function, ``sdc_..``; the planner is called as ``_sdc_plan_..``.
+        name: of the SQL function, ``sdc_..``.
         arguments: SQL types of the arguments, in order.
         plan: ``plan(session, *arguments)``, SQL text or `Rows`.
         columns: name and SQL type of the columns, for planners that return `Rows`.
@@ -164,6 +167,7 @@ def create_functions(
     """
     created: dict[str, Callable[..., object]] = {}
     running: dict[str, _Running] = {}
+    plans: dict[str, Callable[..., str]] = {}
 
     def create(
         name: str, function: Callable[..., object], arguments: Sequence[str], returns: str, **how: object
@@ -181,17 +185,19 @@ def create_functions(
             create(scalar.name, function, scalar.arguments, scalar.returns, type="arrow", side_effects=scalar.volatile)
         for planner in family.planners:
             tokens: dict[str, Rows] = {}
-            # Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called.
-            taken = ["VARCHAR" if kind in ("BIGINT", "VARCHAR[]") else kind for kind in planner.arguments]
-            taken += ["VARCHAR"] if planner.renamed else []
-            create(f"_sdc_plan_{planner.name[4:]}", _planned(session, planner, tokens), taken, "VARCHAR")
+            name = planner.name[4:]
+            plans[name] = _planned(session, planner, tokens)
+            others = [kind for kind in _taken(planner) if kind != "VARCHAR"]
+            caller = _caller(others)
+            if caller not in created:
+                create(caller, lambda name, *given: plans[name](*given), ["VARCHAR", "VARCHAR[]", *others], "VARCHAR")
             if planner.columns:
-                name = planner.name[4:]
                 running[name] = _Running(session, planner, tokens)
-                create(
-                    f"_sdc_rows_{name}", running[name].rows, ["VARCHAR", "BIGINT"], _rows_type(planner.columns),
-                    type="arrow", side_effects=True,
-                )  # fmt: skip
+    places = _places([planner for family in families for planner in family.planners])
+    create(
+        "_sdc_rows", lambda names, *asked: running[names[0].as_py()].rows(places, *asked),
+        ["VARCHAR", "VARCHAR", "BIGINT"], _rows_type(places), type="arrow", side_effects=True,
+    )  # fmt: skip
     if _STOPS_ASKING:
         create(
             "_sdc_done", lambda names, *asked: running[names[0].as_py()].done(*asked),
@@ -200,12 +206,56 @@ def create_functions(
     return created
 
 
+def _short(kind: str) -> str:
+    return kind.lower().replace("[]", "s")
+
+
+def _caller(others: Sequence[str]) -> str:
+    """The function that calls the planners with such arguments beside texts.
+
+    >>> _caller([]), _caller(["DOUBLE", "BLOB[]", "DOUBLE"])
+    ('_sdc_plan', '_sdc_plan_double_blobs_double')
+    """
+    return "_".join(["_sdc_plan", *map(_short, others)])
+
+
+def _as_taken(kind: str) -> str:
+    """Of a BIGINT argument DuckDB would refuse 2.5 in the name of a function that nobody called."""
+    return "VARCHAR" if kind in ("BIGINT", "VARCHAR[]") else kind
+
+
+def _taken(planner: Planner) -> list[str]:
+    """The types of what a planner is given, in order."""
+    return [*map(_as_taken, planner.arguments), *(["VARCHAR"] if planner.renamed else [])]
+
+
+def call_of_planner(name: str, arguments: Sequence[tuple[str, str]]) -> str:
+    """SQL that calls the planner of a function: all texts in a list, and then what is of another type, in order.
+
+    Args:
+        name: of the function, without ``sdc_``.
+        arguments: SQL, and the type that the planner is given it in.
+
+    >>> print(call_of_planner("f", [('"a"::VARCHAR', "BIGINT"), ('"b"', "DOUBLE"), ('"c"::VARCHAR', "VARCHAR")]))
+    _sdc_plan_double('f', ["a"::VARCHAR, "c"::VARCHAR], "b")
+    """
+    taken = [(sql, _as_taken(kind)) for sql, kind in arguments]
+    texts = ", ".join(sql for sql, kind in taken if kind == "VARCHAR")
+    others = [(sql, kind) for sql, kind in taken if kind != "VARCHAR"]
+    caller = _caller([kind for _, kind in others])
+    return f"{caller}({', '.join([literal(name), f'[{texts}]', *(sql for sql, _ in others)])})"
+
+
 def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
-    def plan(*given: Any) -> str:
+    taken = _taken(planner)
+
+    def plan(texts: Sequence[str | None], *others: Any) -> str:
+        each, rest = iter(texts), iter(others)
+        given = [next(each if kind == "VARCHAR" else rest) for kind in taken]
         try:
             if planner.renamed:
                 _say_new_names(planner, str(given[-1]).split())
-                given = given[:-1]
+                del given[-1]
             arguments = _read(planner, given)
             answer = planner.plan(session, *arguments)
         except Exception as problem:
@@ -226,9 +276,13 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
                 f"FROM (WITH RECURSIVE asked(time, done) AS (SELECT 0::BIGINT, {done}0::BIGINT) UNION ALL "
                 f"SELECT time + 1, {done}time + 1) FROM asked WHERE done = 0) SELECT 1 FROM asked WHERE done = 1)"
             )
+        columns = ", ".join(
+            f"unnest(CASE WHEN answer.error IS NULL THEN answer.{place} ELSE error(answer.error) END) "
+            f"AS {identifier(column)}"
+            for column, place in _places_of(planner).items()
+        )
         rows = (
-            "SELECT unnest(CASE WHEN answer.error IS NULL THEN answer.rows ELSE error(answer.error) END, "
-            f"recursive := true) FROM (SELECT _sdc_rows_{name}('{token}', txid_current()::BIGINT) AS answer {asked})"
+            f"SELECT {columns} FROM (SELECT _sdc_rows('{name}', '{token}', txid_current()::BIGINT) AS answer {asked})"
         )
         # Joined to what turns out to be empty, rows would not be asked for, and nobody told of an error.
         made = f"(WITH _sdc_made AS MATERIALIZED ({rows}) FROM _sdc_made)"
@@ -246,8 +300,8 @@ def _say_new_names(planner: Planner, used: Sequence[str]) -> None:
     for name in used:
         now = planner.renamed[name]
         what = f"{name} is called {now} now" if now == planner.name else f"argument '{name}' is called '{now}' now"
-        # Between this and the statement of the user stand the planner's function, what counts calls, and DuckDB.
-        warnings.warn(f"{planner.name}: {what}", DeprecationWarning, stacklevel=5)
+        # Between this and the statement of the user stand the planner, who calls it, what counts calls, and DuckDB.
+        warnings.warn(f"{planner.name}: {what}", DeprecationWarning, stacklevel=6)
 
 
 def _read(planner: Planner, given: Sequence[Any]) -> list[Any]:
@@ -331,9 +385,30 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
 }
 
 
-def _rows_type(columns: Mapping[str, str]) -> str:
-    fields = ", ".join(f'"{name}" {sql_type}' for name, sql_type in columns.items())
-    return f"STRUCT(error VARCHAR, rows STRUCT({fields})[])"
+def _places_of(planner: Planner) -> dict[str, str]:
+    """Where each column of a planner is in what `_sdc_rows` answers: the places of a type are taken in order.
+
+    >>> _places_of(Planner("sdc_f", (), str, {"a": "DOUBLE", "b": "BIGINT[]", "c": "DOUBLE"}))
+    {'a': 'double_1', 'b': 'bigints_1', 'c': 'double_2'}
+    """
+    taken: Counter[str] = Counter()
+    places: dict[str, str] = {}
+    for column, kind in planner.columns.items():
+        taken[kind] += 1
+        places[column] = f"{_short(kind)}_{taken[kind]}"
+    return places
+
+
+def _places(planners: Sequence[Planner]) -> dict[str, str]:
+    """The places that the columns of all planners need, with their types."""
+    return {
+        place: planner.columns[column] for planner in planners for column, place in _places_of(planner).items()
+    }  # fmt: skip
+
+
+def _rows_type(places: Mapping[str, str]) -> str:
+    """What `_sdc_rows` answers: why there is no table, or a list for each column of it and NULL in all other places."""
+    return f"STRUCT(error VARCHAR, {', '.join(f'{place} {kind}[]' for place, kind in places.items())})"
 
 
 _STOPS_ASKING = not duckdb.__version__.startswith("1.")  # DuckDB 1 cannot be asked while a statement runs
@@ -350,7 +425,7 @@ class _Running:
 
     def __init__(self, session: Session, planner: Planner, tokens: Mapping[str, Rows]) -> None:
         self._session, self._planner, self._tokens = session, planner, tokens
-        self._row_type = pa.struct([(name, _ARROW_TYPES[sql_type]) for name, sql_type in planner.columns.items()])
+        self._columns = pa.schema([(name, _ARROW_TYPES[sql_type]) for name, sql_type in planner.columns.items()])
         self._works: dict[tuple[str, int], Work] = {}
         self._lock = threading.Lock()
 
@@ -393,8 +468,8 @@ class _Running:
         work.answered(answer)
         return pa.Array.from_buffers(pa.int64(), len(answer), [None, pa.py_buffer(answer)])
 
-    def rows(self, token_column: pa.ChunkedArray, transactions: pa.ChunkedArray) -> pa.Array:
-        """The table that was made, or why there is none."""
+    def rows(self, places: Mapping[str, str], token_column: pa.ChunkedArray, transactions: pa.ChunkedArray) -> pa.Array:
+        """The table that was made, each column in its place, or why there is none."""
         key = (token_column[0].as_py(), transactions[0].as_py())
         with self._lock:
             work = self._works.get(key)
@@ -402,17 +477,25 @@ class _Running:
                 work.handed_out = True
             elif work is not None:
                 del self._works[key]
-        error, table = None, pa.array([], self._row_type)
+        error, table = None, self._columns.empty_table()
         try:
-            made = (work or self._begin(key[0])).result()
-            chunks = made.cast(pa.schema(list(self._row_type))).to_struct_array().chunks
-            table = pa.concat_arrays(chunks) if chunks else table
+            table = (work or self._begin(key[0])).result().cast(self._columns)
         except Exception as problem:
             error = message_of(problem, self._planner.name)
-        lists = pa.ListArray.from_arrays(pa.array([0, len(table)], pa.int32()), table)
-        answer = pa.StructArray.from_arrays([pa.array([error], pa.string()), lists], ["error", "rows"])
+        whole = pa.array([0, len(table)], pa.int32())
+        lists = {
+            place: pa.ListArray.from_arrays(whole, table[column].combine_chunks())
+            for column, place in _places_of(self._planner).items()
+        }
+        answer = pa.StructArray.from_arrays(
+            [
+                pa.array([error], pa.string()),
+                *(lists.get(place, pa.nulls(1, pa.list_(_ARROW_TYPES[kind]))) for place, kind in places.items()),
+            ],
+            ["error", *places],
+        )
         if len(token_column) == 1:
             return answer
-        places = pa.array(np.zeros(len(token_column), dtype=np.int32))
+        first = pa.array(np.zeros(len(token_column), dtype=np.int32))
         # One table for all of these rows. DuckDB 1 does not read such an array, and never asks for several.
-        return pa.DictionaryArray.from_arrays(places, answer) if _STOPS_ASKING else answer.take(places)
+        return pa.DictionaryArray.from_arrays(first, answer) if _STOPS_ASKING else answer.take(first)

@@ -24,7 +24,7 @@ pytest.importorskip("opendp")
 
 @pytest.fixture(scope="session")
 def untouched(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return made(tmp_path_factory.mktemp("private") / "untouched")
+    return made(tmp_path_factory.mktemp("private") / "register")
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +32,7 @@ def generous(untouched: Path, tmp_path_factory: pytest.TempPathFactory) -> Itera
     """A guard whose noise is small: a standard deviation of half a person, and of some hundreds of an income."""
     folder = tmp_path_factory.mktemp("generous")
     shutil.copytree(untouched.parent, folder, dirs_exist_ok=True)
-    with closing(sdcduck.open_guard(folder / "untouched")) as guard:
+    with closing(sdcduck.open_guard(folder / untouched.name)) as guard:
         yield guard
 
 
@@ -40,14 +40,17 @@ Make = Callable[..., Guard]
 
 
 @pytest.fixture
-def make(tmp_path: Path) -> Iterator[Make]:
-    """Makes guards of registers of their own."""
+def make(untouched: Path, tmp_path: Path) -> Iterator[Make]:
+    """Makes guards of registers of their own, in `tmp_path`; as declared by default they are copies."""
     opened: list[Guard] = []
 
     def guard(**other: str) -> Guard:
-        path = tmp_path / "register"
+        path = tmp_path / untouched.name
         if not path.exists():
-            made(path, **other)
+            if other:
+                made(path, **other)
+            else:  # with what is kept beside the file
+                shutil.copytree(untouched.parent, tmp_path, dirs_exist_ok=True)
         opened.append(sdcduck.open_guard(path))
         return opened[-1]
 
@@ -495,13 +498,20 @@ WRONG = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def refusing(untouched: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A register that stays as it is, because all that is asked of it is refused."""
+    path = shutil.copy(untouched, tmp_path_factory.mktemp("refusing"))
+    with closing(sdcduck.connect(path)) as con:
+        yield con
+
+
 @pytest.mark.parametrize("wrong", WRONG)
-def test_bad_declarations_are_refused(untouched: Path, tmp_path: Path, wrong: str) -> None:
-    shutil.copy(untouched, tmp_path / "r")
-    con = sdcduck.connect(str(tmp_path / "r"))
+def test_bad_declarations_are_refused(refusing: duckdb.DuckDBPyConnection, wrong: str) -> None:
+    before = refusing.execute("FROM sdc.policies").fetchall()
     with pytest.raises((SDCError, duckdb.Error), match=r"argument|method|unknown column"):
-        con.execute(declared(**WRONG[wrong])).fetchall()
-    con.close()
+        refusing.execute(declared(**WRONG[wrong])).fetchall()
+    assert refusing.execute("FROM sdc.policies").fetchall() == before
 
 
 def test_a_measure_without_bounds_is_not_added_up(make: Make) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import shutil
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
@@ -92,6 +94,18 @@ def test_a_wider_table_of_what_was_answered_is_answered(guard: Guard) -> None:
         assert outcome(guard, query) == "answered"
 
 
+@pytest.fixture(scope="session")
+def earners(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A register with incomes, of which tests take copies."""
+    register = made(tmp_path_factory.mktemp("earners") / "register")
+    with closing(sdcduck.connect(register, secret=SECRET)) as con:
+        con.execute("CREATE TABLE earners AS SELECT *, nullif(person, 3) * 1.5 AS income FROM people").fetchall()
+        con.execute("FROM sdc_unprotect('people')").fetchall()  # of which it is a copy
+        con.execute("""FROM sdc_protect('earners', unit := 'person', dimensions := ['a', 'b'], measures := ['income'],
+            method := 'threshold', min_units := 5, sequence := 'atoms')""").fetchall()
+    return register
+
+
 @pytest.mark.parametrize(
     "query",
     [
@@ -104,14 +118,9 @@ def test_a_wider_table_of_what_was_answered_is_answered(guard: Guard) -> None:
         "SELECT count(*) FROM (SELECT * FROM earners WHERE a = 1)",
     ],
 )
-def test_what_is_no_count_is_refused(tmp_path: Path, query: str) -> None:
-    register = made(tmp_path / "register")
-    with closing(sdcduck.connect(register, secret=SECRET)) as con:
-        con.execute("CREATE TABLE earners AS SELECT *, nullif(person, 3) * 1.5 AS income FROM people").fetchall()
-        con.execute("FROM sdc_unprotect('people')").fetchall()  # of which it is a copy
-        con.execute("""FROM sdc_protect('earners', unit := 'person', dimensions := ['a', 'b'], measures := ['income'],
-            method := 'threshold', min_units := 5, sequence := 'atoms')""").fetchall()
-    with closing(sdcduck.open_guard(register)) as guard:
+def test_what_is_no_count_is_refused(earners: Path, tmp_path: Path, query: str) -> None:
+    (tmp_path / "register").mkdir()
+    with closing(sdcduck.open_guard(shutil.copy(earners, tmp_path / "register"))) as guard:
         assert outcome(guard, "SELECT a, count(*) FROM earners GROUP BY a") == "answered"
         assert outcome(guard, query) not in ("answered", "SDC001", "SDC070")
 
@@ -340,6 +349,17 @@ def test_missing_values_are_a_value(tmp_path: Path) -> None:
         assert con.execute("SELECT smallest FROM sdc_sequence('people') ORDER BY number").fetchall() == [(25,), (None,)]
 
 
+@pytest.fixture(scope="session")
+def others(untouched: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A copy of the register with people that no policy protects, which stays as it is: nothing is declared there."""
+    register = shutil.copy(untouched, tmp_path_factory.mktemp("others"))
+    with closing(sdcduck.connect(register, secret=SECRET)) as con:
+        con.execute("""CREATE TABLE others AS SELECT people.* REPLACE (row_number() OVER () AS person), person AS many,
+            person AS more FROM people CROSS JOIN range(6)""").fetchall()
+        con.execute("FROM sdc_add_record_key('others', unit := 'person')").fetchall()
+        yield con
+
+
 @pytest.mark.parametrize(
     ("more", "said"),
     [
@@ -365,14 +385,11 @@ def test_missing_values_are_a_value(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_what_sdc_protect_refuses(register: Path, more: str, said: str) -> None:
+def test_what_sdc_protect_refuses(others: duckdb.DuckDBPyConnection, more: str, said: str) -> None:
     dimensions = "" if "dimensions" in more else f", dimensions := {DIMENSIONS}"
-    with closing(sdcduck.connect(register, secret=SECRET)) as con:
-        con.execute("""CREATE TABLE others AS SELECT people.* REPLACE (row_number() OVER () AS person), person AS many,
-            person AS more FROM people CROSS JOIN range(6)""").fetchall()
-        con.execute("FROM sdc_add_record_key('others', unit := 'person')").fetchall()
-        with pytest.raises(duckdb.Error, match=said):
-            con.execute(f"FROM sdc_protect('others', unit := 'person', {more}{dimensions})").fetchall()
+    with pytest.raises(duckdb.Error, match=said):
+        others.execute(f"FROM sdc_protect('others', unit := 'person', {more}{dimensions})").fetchall()
+    assert others.execute("SELECT name FROM sdc_policies()").fetchall() == [("people",)]
 
 
 # --- Several secrets under noise --------------------------------------------------------------------------------------
