@@ -29,7 +29,7 @@ SECRET = 0.3
 VARIANCE, LARGEST = 1.2, 2
 """Of the noise: it is a whole number from -2 to 2."""
 SEEDS = (5, 6, 7, 8, 9, 10, 11, 12)
-LIMITS = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, None)
+LIMITS = (0.9, 0.8, 0.7, 0.6, 0.5, None)
 """Values of `least_error`; None is no limit."""
 PERSONS = (60, 1000)
 LISTS = ("half", "short")
@@ -82,6 +82,25 @@ def boxes(chance: np.random.Generator, count: int, lists: str) -> NDArray[np.boo
     return inside
 
 
+@dataclass(frozen=True)
+class Told:
+    """Answers to questions.
+
+    Attributes:
+        values: counts with noise.
+        new: int64, of which questions nobody asked for the same persons before.
+    """
+
+    values: NDArray[np.float64]
+    new: NDArray[np.int64]
+
+
+def answers(chance: np.random.Generator, asked: NDArray[np.float64], having: NDArray[np.float64]) -> Told:
+    """Counts with noise: where the same persons are asked for again it is the same answer, noise and all."""
+    _, first, again = np.unique(asked, axis=0, return_index=True, return_inverse=True)
+    return Told((asked @ having + noise(chance, len(asked)))[first[again.ravel()]], np.sort(first))
+
+
 def attack(persons: int, seed: int, limit: float | None, questions: int, lists: str = "half") -> Found:
     """Ask all questions, and guess the secrets from what was answered."""
     chance = np.random.default_rng(seed)
@@ -90,11 +109,10 @@ def attack(persons: int, seed: int, limit: float | None, questions: int, lists: 
     kept, cell_of, units = np.unique(places, return_inverse=True, return_counts=True)
     having = np.bincount(cell_of, secret, minlength=len(kept))
     asked = boxes(chance, questions, lists)[:, kept].astype(np.float64)
-    first, again = np.unique(asked, axis=0, return_index=True, return_inverse=True)[1:]
-    first = first[again.ravel()]  # where the same units were asked for first: it is the same answer, noise and all
-    told = (asked @ having + noise(chance, questions))[first]
+    told = answers(chance, asked, having)
+    fresh = set(told.new.tolist())
     known = Knowledge({"secret": Cells.numbered(units)})
-    many, answers, right, shares = 0, [], {}, {}
+    many, had, right, shares = 0, [], {}, {}
     for place in range(questions):
         question = {"secret": Answers.of(Sets.of_rows(asked[place]), VARIANCE)}
         answered = True
@@ -104,10 +122,10 @@ def attack(persons: int, seed: int, limit: float | None, questions: int, lists: 
             if answered:
                 known.keep(would)
         many += answered
-        if answered and first[place] == place:
-            answers.append(place)
+        if answered and place in fresh:
+            had.append(place)
         if place + 1 in CHECKED or place + 1 == questions:
-            guessed = best_guess(asked[answers], told[answers], units, VARIANCE, SECRET)[cell_of] > 0.5
+            guessed = best_guess(asked[had], told.values[had], units, VARIANCE, SECRET)[cell_of] > 0.5
             right[place + 1] = float((guessed == secret).mean())
             shares[place + 1] = many / (place + 1)
     told_all = np.maximum(having, units - having).sum() / persons
