@@ -159,7 +159,7 @@ def _next(columns: Sequence[_Column], candidate: str) -> str:
 
 def _outside(cursor: duckdb.DuckDBPyConnection, text: str | None) -> list[tuple[Source, Sequence[str]]]:
     """The outside tables, each with the columns by which it is joined."""
-    found = []
+    found: list[tuple[Source, Sequence[str]]] = []
     for name, keys in struct(text, "outside", _JOINED).items():
         listed = [keys] if isinstance(keys, str) else keys
         if not isinstance(listed, list) or not listed or not all(isinstance(key, str) for key in listed):
