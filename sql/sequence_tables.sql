@@ -38,3 +38,47 @@
 --|          2 |      1.1 |    false | {'age': 0.9, 'sex': 0.0, 'illness': 0.2}
 --|          3 |      1.2 |    false | {'age': 1.0, 'sex': 0.0, 'illness': 0.2}
 --| @source Anantharaman, Frittella and Nguyen (2022), section 5
+
+--| sdc_policy_tracker(answers, policy, kinds := NULL, known := NULL, outside := NULL, by := NULL, question := NULL, weight := NULL) -> TABLE
+--| What somebody works out of persons, question by question, and how near it comes to what nobody should be able to derive.
+--|
+--| A *branch* is what may be known of a person: the values that are known, and of some columns perhaps no more than an
+--| interval or a node above the value. It starts with what was known before. An answer opens a branch for each of its rows that may be the
+--| person's, each as likely as its weight says; rows that contradict what is known are left out. So does a table from outside the
+--| database, as soon as the columns by which it is joined are known. Branches that know the same are one.
+--|
+--| The chance that a secret is found out is the sum of `probability` where `violates` is true.
+--| Kinds are those of `sdc_policy_distance`. Each person is in at most one row of an answer, and of a table.
+--|
+--| @arg answers VARCHAR: a table or view, or a query in parentheses: rows that somebody was told
+--| @arg policy VARCHAR: the same: rows that nobody should be able to derive; NULL, or the text `#`, stands for any value
+--| @arg kinds STRUCT: what each column holds that knowledge is about, in whichever of the tables it is
+--| @arg known VARCHAR: the same as `answers`: a row for each person, with what is known beforehand; one of whom nothing is known, if left out
+--| @arg outside STRUCT: tables that somebody has from elsewhere, each with the columns by which its rows are found, all of which must be known: `{'news': ['department', 'sex']}`
+--| @arg by VARCHAR[]: columns by which a person's row of an answer is found; all if left out. What is known stands against an answer in the others
+--| @arg question VARCHAR: a column of `answers` in whose order they were told; one answer if left out
+--| @arg weight VARCHAR: a column of `answers`, and perhaps of tables from outside, with how likely each row is beside others; equally, if left out
+--| @column question BIGINT: after so many questions; 0 is before the first
+--| @column person BIGINT: row of `known`, in the order of its values
+--| @column branch BIGINT: of the person, the most likely first
+--| @column probability DOUBLE: that this branch is the true one
+--| @column distance DOUBLE: of what is known from the nearest row of the policy, 0 in columns where it says all that the row does; what is not known is at distance 1
+--| @column violates BOOLEAN: whether what is known says what must not be known
+--| @column knows STRUCT: what is known; NULL: nothing
+--| @example
+--| CREATE TABLE tree AS FROM (VALUES ('cancer', 'illness'), ('virus', 'illness'), ('flu', 'virus'), ('covid', 'virus')) t(child, parent);
+--| CREATE TABLE men AS FROM (VALUES ('[40, 50)', 'Chemistry', 'cancer', 1), ('[50, 60)', 'Maths', 'virus', 1), ('[40, 50)', 'Physics', 'virus', 2))
+--|     t(age, department, illness, likely);
+--| CREATE TABLE john AS SELECT 'John' AS name, 46 AS age, 'virus' AS illness;
+--| CREATE TABLE news AS SELECT 'Physics' AS department, 'covid' AS illness;
+--| CREATE TABLE nobody AS SELECT 'John' AS name, 'covid' AS illness;
+--| SELECT question, round(probability, 3) AS probability, round(distance, 2) AS distance, violates, knows
+--| FROM sdc_policy_tracker('men', 'nobody', {'name': 'nominal', 'age': 'interval', 'department': 'nominal', 'illness': {'taxonomy': 'tree'}},
+--|     known := 'john', outside := {'news': ['department']}, by := ['illness'], weight := 'likely');
+--| @output
+--| question | probability | distance | violates | knows
+--| ---------+-------------+----------+----------+---------------------------------------------------------------------------
+--|        0 |         1.0 |      0.2 |    false | {'name': 'John', 'age': '46', 'department': None, 'illness': 'virus'}
+--|        1 |       0.667 |      0.0 |     true | {'name': 'John', 'age': '46', 'department': 'Physics', 'illness': 'covid'}
+--|        1 |       0.333 |      0.2 |    false | {'name': 'John', 'age': '46', 'department': 'Maths', 'illness': 'virus'}
+--| @source Anantharaman, Frittella and Nguyen (2022), sections 3 and 5

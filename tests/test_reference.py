@@ -273,6 +273,7 @@ CALLS = {
     "sdc_dp_ledger": "sdc_dp_ledger('people')",
     "sdc_sequence_forget": "sdc_sequence_forget('people', 'ann')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
+    "sdc_policy_tracker": "sdc_policy_tracker('people', 'people', {'age': 'interval'})",
     "sdc_check_records": "sdc_check_records('people', ['region', 'sex'], k := 3)",
     "sdc_cube_allocate": "sdc_cube_allocate([4, 10, 20], 20)",
     "sdc_cube_view": "sdc_cube_view('people', ['person_id'], 'income')",

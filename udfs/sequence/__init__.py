@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.sequence import answers, check, cubes, plans, policy_distance, question_budget
+from sdcduck.udfs.sequence import answers, check, cubes, plans, policy_distance, policy_tracker, question_budget
 
 FAMILIES = (
     Family(
@@ -19,6 +19,7 @@ FAMILIES = (
         ),
         planners=(
             *policy_distance.PLANNERS,
+            *policy_tracker.PLANNERS,
             *cubes.PLANNERS,
             *plans.PLANNERS,
             *check.PLANNERS,
