@@ -31,7 +31,17 @@ from sdcduck.catalog import Policy, Privacy
 from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard.calls import Noised
-from sdcduck.guard.costs import Charge, Cost, Standing, check_budget, cost_of, grid_noise, policy_of, standing_of
+from sdcduck.guard.costs import (
+    Charge,
+    Cost,
+    Standing,
+    check_budget,
+    cost_of,
+    grid_noise,
+    policy_of,
+    standing_of,
+    words_of,
+)
 from sdcduck.guard.passes.reading import read
 from sdcduck.guard.question import written_down
 from sdcduck.guard.refusals import Refused
@@ -100,7 +110,7 @@ class Releases:
         said = f"{query} -- {written_down(parameters)}" if parameters else query
         found = self._charged(policy, cost, key, said, login)
         if found is None:
-            found = self._kept(policy, key, self._draw(rewritten.releases, cost, policy.privacy, within))
+            found = self._kept(policy, key, self._draw(rewritten.releases, cost, within))
         return _with_numbers(rewritten, found, cost), around or None
 
     def _parts(self, rewritten: Rewritten, parameters: Parameters) -> tuple[Given, Given]:
@@ -145,11 +155,12 @@ class Releases:
         """
         if not rewritten.releases:
             return ()
-        policy, _, key = self._cost(rewritten)
+        policy, cost, key = self._cost(rewritten)
         with self._alone:
             paid = key in self._read(policy).charged
         standing, privacy = self.standing(policy), policy.privacy
-        costs = "nothing, it was paid for before" if paid else f"epsilon {privacy.per_question:g} alone"
+        alone = f"epsilon {privacy.per_question if cost.gaussian else cost.own:g} alone"
+        costs = "nothing, it was paid for before" if paid else f"{alone}, for {words_of(cost)}"
         return (
             f"{policy.name}: the question costs {costs}; epsilon {standing.spent:.4g} of {privacy.epsilon:g} is spent "
             f"(delta {privacy.delta:g}), {standing.left} more questions are free",
@@ -200,9 +211,8 @@ class Releases:
                 return known.drawn[key]
             if key not in known.charged:
                 check_budget([charge_of(line) for line in known.costs], cost, policy.privacy)
-                unit = "rho" if policy.privacy.gaussian else "epsilon"
                 self._add(policy, held, {
-                    "kind": "charge", "key": key, "unit": unit, "cost": cost.own,
+                    "kind": "charge", "key": key, "unit": cost.unit, "cost": cost.own,
                     "neighbours": policy.privacy.neighbours, "login": login, "query": query[:_LONGEST_QUERY],
                 })  # fmt: skip
         return None
@@ -240,7 +250,7 @@ class Releases:
 
     # --- The noise ------------------------------------------------------------------------------------------------
 
-    def _draw(self, releases: Sequence[Release], cost: Cost, privacy: Privacy, given: Given | None = None) -> Numbers:
+    def _draw(self, releases: Sequence[Release], cost: Cost, given: Given | None = None) -> Numbers:
         noise = grid_noise()
         drawn: Numbers = []
         exact: dict[str, list[list[Any]]] = {}
@@ -255,9 +265,9 @@ class Releases:
         for release, scales in zip(releases, cost.scales, strict=True):
             columns: list[list[Any]] = exact[_exact_sql(release)] or [[] for _ in release.columns]
             drawn += [
-                noise.noisy(totals, scale, gaussian=privacy.gaussian)
+                noise.noisy(totals, scale, gaussian=cost.gaussian)
                 if not noised.positions
-                else noise.chosen(totals, noised.positions, -noised.low, noised.high, scale, gaussian=privacy.gaussian)
+                else noise.chosen(totals, noised.positions, -noised.low, noised.high, scale, gaussian=cost.gaussian)
                 for (_, noised), totals, scale in zip(release.columns, columns, scales, strict=True)
             ]
         return drawn
@@ -381,7 +391,7 @@ def _with_numbers(rewritten: Rewritten, numbers: Numbers, cost: Cost) -> Rewritt
     return replace(rewritten, sql=sql)
 
 
-def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: Sequence[float]) -> str:
+def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: Sequence[float | None]) -> str:
     written = [
         [_written(total, noised, deviation) for total in totals]
         for (_, noised), totals, deviation in zip(release.columns, columns, deviations, strict=True)
@@ -404,9 +414,9 @@ def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: S
     )
 
 
-def _written(total: int, noised: Noised, deviation: float) -> str:
+def _written(total: int, noised: Noised, deviation: float | None) -> str:
     """A number in SQL, without digits that are noise alone: that is done with it after it was drawn."""
     if noised.statistic == "count":
         return str(total)
     value = noised.first + total * noised.step
-    return repr(round(value, 2 - math.floor(math.log10(deviation))))
+    return repr(round(value, 2 - math.floor(math.log10(noised.step if deviation is None else deviation))))

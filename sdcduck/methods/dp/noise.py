@@ -15,8 +15,9 @@ holds.
 
 For totals whose costs add up, noise with a delta is discrete Gaussian and costs are rho of zero-concentrated
 differential privacy, which add up whatever is asked next (Bun and Steinke 2016; Canonne, Kamath and Steinke 2020);
-without one it is discrete Laplace and costs are epsilons. Under costs that add up so, Gaussian noise is always the
-smaller of the two: rho buys a variance of 1 / (2 rho) for one number of sensitivity 1, where Laplace noise has 1 / rho.
+without one it is discrete Laplace and costs are epsilons. Of one rho Gaussian noise is always the smaller of the two:
+rho buys a variance of 1 / (2 rho) for one number of sensitivity 1, where Laplace noise of epsilon = sqrt(2 rho) has
+1 / rho. Of one epsilon it is not: Laplace noise needs no delta, and what delta buys is for many numbers.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import scipy
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
+from sdcduck.methods.dp.calibration import zcdp_order
 
 Floats = NDArray[np.float64]
 
@@ -195,6 +197,12 @@ def rho_of(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon_of(middle, delta) <= epsilon else (low, middle)
     return low
+
+
+@lru_cache(100)
+def order_of(rho: float, delta: float) -> float:
+    """The order of the Renyi divergence at which so much rho has its epsilon at ``delta``."""
+    return zcdp_order(rho, delta)
 
 
 def _choice(scale: float, gaussian: bool) -> Any:
