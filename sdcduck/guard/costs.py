@@ -179,7 +179,8 @@ def _noise_of(
 ) -> list[list[_Noise]]:  # fmt: skip
     """The noise of all totals of a statement that costs so much."""
     each = own / sum(len(release.columns) for release in releases)
-    noise, found = grid_noise(), []
+    noise = grid_noise()
+    found: list[list[_Noise]] = []
     for release in releases:
         found.append([])
         for _, noised in release.columns:
