@@ -265,13 +265,23 @@ def epsilons_of(charges: Sequence[Charge], privacy: Privacy) -> float:
     return spent_of(charges, replace(privacy, delta=0))
 
 
+def charge_for(cost: Cost, privacy: Privacy) -> Charge:
+    """What a question is charged with."""
+    return Charge(cost.unit, cost.own, privacy.neighbours)
+
+
+def is_enough(charges: Sequence[Charge], cost: Cost, privacy: Privacy) -> bool:
+    """Whether a question may be charged after these."""
+    return _left(charges, charge_for(cost, privacy), privacy) > 0
+
+
 def check_budget(charges: Sequence[Charge], cost: Cost, privacy: Privacy) -> None:
     """Refuse a question that would cost more than is left.
 
     Raises:
         Refused: with what is still free.
     """
-    if _left(charges, Charge(cost.unit, cost.own, privacy.neighbours), privacy):
+    if is_enough(charges, cost, privacy):
         return
     standing = standing_of(charges, privacy)
     if not math.isfinite(standing.spent):
@@ -309,8 +319,7 @@ def standing_of(charges: Sequence[Charge], privacy: Privacy) -> Standing:
 
 def _of_count(privacy: Privacy) -> Charge:
     """What the number of all records costs: it has Laplace noise, if anything has."""
-    cost = cost_of([Release("", "", "", "", (), (("n", Noised(0, 1, 1.0, "count")),))], privacy)
-    return Charge(cost.unit, cost.own, privacy.neighbours)
+    return charge_for(cost_of([Release("", "", "", "", (), (("n", Noised(0, 1, 1.0, "count")),))], privacy), privacy)
 
 
 def words_of(cost: Cost) -> str:
