@@ -82,7 +82,7 @@ class Known(Protocol):
     def left(self) -> list[tuple[str, int, int, int, str]]:
         """Of each table with a budget of questions, how many whoever asks has asked today, may ask, and may ask yet."""
 
-    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
+    def budgets(self) -> list[tuple[str, float, float, float, int, float | None, int]]:
         """Of each table with a budget: its epsilon and delta, the epsilon of one question, how many were charged, the
         epsilon of all of them, and how many are left."""
 

@@ -32,6 +32,7 @@ from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard.calls import Noised
 from sdcduck.guard.costs import Charge, Cost, Standing, check_budget, cost_of, grid_noise, policy_of, standing_of
+from sdcduck.guard.forecasts import Forecast, forecast_of
 from sdcduck.guard.passes.reading import read
 from sdcduck.guard.question import written_down
 from sdcduck.guard.refusals import Refused
@@ -154,6 +155,23 @@ class Releases:
             f"{policy.name}: the question costs {costs}; epsilon {standing.spent:.4g} of {privacy.epsilon:g} is spent "
             f"(delta {privacy.delta:g}), {standing.left} more questions are free",
         )
+
+    def forecast(self, rewritten: Rewritten) -> Forecast | None:
+        """What a question would cost, and how its table would stand after it; None: nothing is drawn for it.
+
+        Of one with parameters it is not known which were paid for before.
+
+        Raises:
+            Refused: it is not known what was spent.
+        """
+        asked = tuple(release for release in rewritten.releases if release.stands_for in rewritten.sql)
+        if not asked:
+            return None
+        policy, cost, key = self._cost(replace(rewritten, releases=asked))
+        with self._alone:
+            known = self._read(policy)
+            paid, charges = key in known.charged, [charge_of(line) for line in known.costs]
+        return forecast_of(policy, cost, charges, paid=paid)
 
     def standing(self, policy: Policy) -> Standing:
         """How a table stands.

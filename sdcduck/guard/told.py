@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -139,15 +140,20 @@ class Told:
         return self._database.questions.left(self._user, self._policies())
 
     @in_memory()
-    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
+    def budgets(self) -> list[tuple[str, float, float, float, int, float | None, int]]:
         """Of each table with a budget, what questions may cost and have cost."""
         found = []
         for policy in self._policies():
             if policy.privacy.holds:
                 standing, privacy = self._database.releases.standing(policy), policy.privacy
                 limits = (policy.name, privacy.epsilon, privacy.delta, privacy.per_question)
-                found.append((*limits, standing.questions, standing.spent, standing.left))
+                found.append((*limits, standing.questions, _finite(standing.spent), standing.left))
         return found
 
     def _policies(self) -> list[Policy]:
         return list(self._database.policies(self._version).values())
+
+
+def _finite(spent: float) -> float | None:
+    """None: answers before had a delta, and no epsilon that this policy could count."""
+    return spent if math.isfinite(spent) else None

@@ -450,6 +450,10 @@ def test_a_rho_is_no_epsilon(tmp_path: Path) -> None:
     con.close()
     with closing(sdcduck.open_guard(register)) as guard:
         assert "have a delta" in refusal(guard, "SELECT count(*) FROM people")
+        (standing,) = guard.sql("SHOW sdc_budget").to_pylist()
+        assert (standing["spent"], standing["questions_left"]) == (None, 0)
+        (cost,) = guard.dp_preview("SELECT count(*) FROM people").to_pylist()
+        assert (cost["enough"], cost["spent"], cost["questions_left"]) == (False, None, 0)
 
 
 def test_other_data_are_charged_anew(make: Make, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What questions have cost under ``method := 'dp'``: the planner behind ``sql/dp_ledger_tables.sql``."""
+"""What questions have cost under ``method := 'dp'``, and would cost: planners behind ``sql/dp_ledger_tables.sql``."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from sdcduck import catalog
 from sdcduck.catalog.chained_file import ChainBroken, Line
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.errors import SDCError
+from sdcduck.functions.above import preview
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
+from sdcduck.udfs.arguments import needed
 from sdcduck.udfs.source import source
 
 _LOST = "what questions about '{}' have cost is not known: {}; no question about it is answered until it is"
@@ -41,4 +43,25 @@ _COLUMNS = {
     "number": "BIGINT", "time": "VARCHAR", "login": "VARCHAR", "question": "VARCHAR", "unit": "VARCHAR",
     "cost": "DOUBLE", "neighbours": "VARCHAR",
 }  # fmt: skip
-PLANNERS = (planner(plan_dp_ledger, _COLUMNS),)
+
+
+def plan_dp_preview(session: Session, question: str | None, login: str | None, role: str | None) -> Rows:
+    """``sdc_dp_preview``: a row for each column of the answer."""
+    asked, asks = needed(question, "question", "give the text of a question"), preview()
+
+    def ask() -> pa.Table:
+        cursor = session.cursor()
+        try:
+            return asks(cursor, asked, login or "", role=role or "")
+        finally:
+            cursor.close()
+
+    return Rows(ask)
+
+
+_OF_PREVIEW = {
+    "column": "VARCHAR", "statistic": "VARCHAR", "sd": "DOUBLE", "noise": "VARCHAR", "epsilon": "DOUBLE",
+    "delta": "DOUBLE", "rho": "DOUBLE", "paid": "BOOLEAN", "enough": "BOOLEAN", "spent": "DOUBLE",
+    "questions_left": "BIGINT",
+}  # fmt: skip
+PLANNERS = (planner(plan_dp_ledger, _COLUMNS), planner(plan_dp_preview, _OF_PREVIEW))
