@@ -23,6 +23,8 @@ from sdcduck.guard.forecasts import COLUMNS as OF_PREVIEW
 from sdcduck.guard.forecasts import FUNCTION as PREVIEW_OF_COSTS
 from sdcduck.guard.forecasts import Row, rows_of_preview, table_of_preview
 from sdcduck.guard.granted import granted_by, limit_of
+from sdcduck.guard.intervals import FUNCTION as INTERVALS
+from sdcduck.guard.intervals import check_same_totals, level_of, with_intervals
 from sdcduck.guard.laws import Laws, explained, explanation, rows_as_query, with_noise, with_rows
 from sdcduck.guard.listings import listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
@@ -478,6 +480,14 @@ class Guard:
         rewritten = self._rewrite(query, version, user, alone=True)
         return rows_of_preview(self._laws.worth(rewritten), self._releases.forecast(rewritten))
 
+    def _intervals(self, query: str, level: str | None, version: str, user: str) -> tuple[str, Rewritten]:
+        """A question with intervals around its numbers, and what it becomes without them."""
+        if INTERVALS in folded(query):
+            raise Refused("SDC021", f"{INTERVALS} of {INTERVALS}")
+        rewritten = self._rewrite(query, version, user, alone=True)
+        kinds = self._limited.ask(lambda cursor: columns_of(cursor, rewritten.sql, ()))
+        return with_intervals(query, rewritten, kinds, level_of(level)), rewritten
+
     @in_memory()
     def _rewrite(
         self,
@@ -488,7 +498,7 @@ class Guard:
         *,
         alone: bool = False,
     ) -> Rewritten:
-        call = call_of(query)
+        call, within = call_of(query), list[Rewritten]()
         if call is not None:
             query = self.plans.described(call, user)
         about = explained(query)
@@ -511,13 +521,22 @@ class Guard:
                 query,
                 PREVIEW_OF_COSTS,
                 "SELECT ..",
-                lambda asked: rows_as_query(self._preview(asked, version, user), OF_PREVIEW),
+                lambda asked, _: rows_as_query(self._preview(asked, version, user), OF_PREVIEW),
             )
+
+            def intervals(asked: str, level: str | None) -> str:
+                text, found = self._intervals(asked, level, version, user)
+                within.append(found)
+                return text
+
+            query = with_rows(query, INTERVALS, "SELECT ..", intervals, numbered=True)
             told = Told(
                 self._database, version, user, lambda one: self._rewrite(one, version, user, first, alone=alone)
             )
             query = listed(query, told)
         rewritten = self._rewritings.of(query, version)
+        for one in within:
+            check_same_totals(one, rewritten)
         # Not part of what is remembered: tables may have changed.
         self._schema.check_names(rewritten.tables, rewritten.shapes, joined=bool(rewritten.unique))
         for policy in rewritten.policies:

@@ -141,18 +141,26 @@ def with_noise(query: str, rows_of: Callable[[str], Sequence[Row]]) -> str:
     Raises:
         Refused: it is called with anything but a name.
     """
-    return with_rows(query, _FUNCTION, "a table", lambda table: rows_as_query(rows_of(table), _COLUMNS))
+    return with_rows(query, _FUNCTION, "a table", lambda table, _: rows_as_query(rows_of(table), _COLUMNS))
 
 
-def with_rows(query: str, function: str, given: str, rows_for: Callable[[str], str]) -> str:
+def with_rows(
+    query: str,
+    function: str,
+    given: str,
+    rows_for: Callable[[str, str | None], str],
+    *,
+    numbered: bool = False,
+) -> str:
     """A text with rows in the place of the calls of a function that only the guard has.
 
-    >>> with_rows("FROM f('a') JOIN f($$b$$)", "f", "a letter", lambda letter: f"SELECT '{letter}'")
+    >>> with_rows("FROM f('a') JOIN f($$b$$)", "f", "a letter", lambda letter, _: f"SELECT '{letter}'")
     "FROM (SELECT 'a') JOIN (SELECT 'b')"
 
     Args:
         given: what it is called with, for people: one text.
-        rows_for: the query of the rows for this text.
+        rows_for: the query of the rows for this text, and the number behind it.
+        numbered: there may be one.
 
     Raises:
         Refused: it is called with anything else.
@@ -168,11 +176,14 @@ def with_rows(query: str, function: str, given: str, rows_for: Callable[[str], s
         raise Refused("SDC002", f"many of {function}")
     parts, end = [], 0
     for place in places:
-        behind = words[place + 2 : place + 4]
+        behind, number = words[place + 2 : place + 6], None
         kinds = [word.token_type for word in behind]
-        if kinds[:1] not in ([TokenType.STRING], [TokenType.HEREDOC_STRING]) or kinds[1:] != [TokenType.R_PAREN]:
-            raise Refused("SDC021", f"write {function}('{given}')")
-        parts += [query[end : words[place].start], f"({rows_for(behind[0].text)})"]
+        if numbered and kinds[1:3] == [TokenType.COMMA, TokenType.NUMBER]:
+            number = behind[2].text
+            behind, kinds = behind[:1] + behind[3:], kinds[:1] + kinds[3:]
+        if kinds[:1] not in ([TokenType.STRING], [TokenType.HEREDOC_STRING]) or kinds[1:2] != [TokenType.R_PAREN]:
+            raise Refused("SDC021", f"write {function}('{given}'{', 0.95' if numbered else ''})")
+        parts += [query[end : words[place].start], f"({rows_for(behind[0].text, number)})"]
         end = behind[1].end + 1
     return "".join([*parts, query[end:]])
 
