@@ -4,7 +4,8 @@
 --| What questions about a table have cost under `method := 'dp'`: one row for each that was charged.
 --|
 --| It is read from the file in `<database>.dp`, beside the file of the database. A table has one ledger, whoever asks and whatever its
---| policy is by now: what was told is not untold. Questions that were answered again for nothing are in the audit log alone.
+--| policy is by now: what was told is not untold. Logins with budgets of their own stand in it, too, so that `spent` is what all of them together
+--| could have learned, over all periods. Questions that were answered again for nothing are in the audit log alone.
 --|
 --| @arg tbl VARCHAR: the table
 --| @column number BIGINT: of the charge, from 1
@@ -15,6 +16,7 @@
 --| @column cost DOUBLE: of this question
 --| @column spent DOUBLE: of all questions in this unit up to it
 --| @column neighbours VARCHAR: under which relation: 'replace' or 'add_remove'
+--| @column ledger VARCHAR: whose budget it was charged to: 'policy', that of all, or 'login'
 --| @example
 --| SELECT number, login, question, unit, cost FROM sdc_dp_ledger('people');
 --| @output

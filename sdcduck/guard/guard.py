@@ -381,7 +381,7 @@ class Guard:
         try:
             rewritten = self._rewrite(explained(query) or query, version, user or "", first)
             worth = self._laws.worth(rewritten)
-            notes = (*rewritten.notes, *self._releases.notes(rewritten))
+            notes = (*rewritten.notes, *self._releases.notes(rewritten, user or ""))
         except Refused as refused:
             if user is not None:
                 self.audit.write(query, user, start, refused.code, 0, None, version)
@@ -478,7 +478,7 @@ class Guard:
         if PREVIEW_OF_COSTS in folded(query):
             raise Refused("SDC021", f"{PREVIEW_OF_COSTS} of {PREVIEW_OF_COSTS}")
         rewritten = self._rewrite(query, version, user, alone=True)
-        return rows_of_preview(self._laws.worth(rewritten), self._releases.forecast(rewritten))
+        return rows_of_preview(self._laws.worth(rewritten), self._releases.forecast(rewritten, user))
 
     def _intervals(self, query: str, level: str | None, version: str, user: str) -> tuple[str, Rewritten]:
         """A question with intervals around its numbers, and what it becomes without them."""

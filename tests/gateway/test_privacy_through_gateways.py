@@ -51,19 +51,19 @@ def rows(served: Served, user: str, query: str) -> list[tuple[object, ...]]:
 
 def test_a_budget_is_spent_once_by_all_and_answers_stay(gateways: list[Served]) -> None:
     one, other = gateways
-    assert rows(one, "ann", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 0, 0.0, 2)]
+    assert rows(one, "ann", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 0, 0.0, 2, "policy", None)]
     first = rows(one, "ann", BY_REGION)
     assert [region for region, *_ in first] == ["e", "n", "s", "w", None]
     assert sum(int(str(n)) for _, n, _ in first) == pytest.approx(PEOPLE, abs=50)
     assert rows(one, "ann", BY_REGION) == rows(other, "bob", BY_REGION) == first
-    assert rows(other, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 1, 40.0, 1)]
+    assert rows(other, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 1, 40.0, 1, "policy", None)]
     rows(other, "bob", "SELECT count(*) FROM people WHERE ill")
     for served in gateways:
         with pytest.raises(psycopg.Error, match=r"SDC080.*epsilon 80 of 100 is spent, 20 is free") as refused:
             rows(served, "ann", "SELECT count(*) FROM people WHERE NOT ill")
         assert refused.value.sqlstate == "53400"
         assert rows(served, "ann", BY_REGION) == first
-        assert rows(served, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 2, 80.0, 0)]
+        assert rows(served, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 2, 80.0, 0, "policy", None)]
 
 
 def test_what_programs_ask_before_a_question_costs_nothing(gateway: Served) -> None:

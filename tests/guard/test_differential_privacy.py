@@ -323,7 +323,7 @@ def test_a_spent_budget_is_said_with_what_is_free(make: Make, tmp_path: Path) ->
     (row,) = guard.sql("SHOW sdc_budget").to_pylist()
     assert row == {
         "name": "people", "epsilon": 1.0, "delta": 0.0, "per_question": 0.4, "questions": 2, "spent": 0.8,
-        "questions_left": 0,
+        "questions_left": 0, "ledger": "policy", "until": None,
     }  # fmt: skip
     assert charges(tmp_path / "register") == 2
 
