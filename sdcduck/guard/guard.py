@@ -19,12 +19,12 @@ from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
+from sdcduck.guard.confidence import FUNCTION as INTERVALS
+from sdcduck.guard.confidence import check_same_totals, level_of, with_intervals
 from sdcduck.guard.forecasts import COLUMNS as OF_PREVIEW
 from sdcduck.guard.forecasts import FUNCTION as PREVIEW_OF_COSTS
 from sdcduck.guard.forecasts import Row, rows_of_preview, table_of_preview
 from sdcduck.guard.granted import granted_by, limit_of
-from sdcduck.guard.intervals import FUNCTION as INTERVALS
-from sdcduck.guard.intervals import check_same_totals, level_of, with_intervals
 from sdcduck.guard.laws import Laws, explained, explanation, rows_as_query, with_noise, with_rows
 from sdcduck.guard.listings import listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
