@@ -324,7 +324,7 @@ def test_a_spent_budget_is_said_with_what_is_free(make: Make, tmp_path: Path) ->
     (row,) = guard.sql("SHOW sdc_budget").to_pylist()
     assert row == {
         "name": "people", "epsilon": 1.0, "delta": 0.0, "per_question": 0.4, "questions": 2, "spent": 0.8,
-        "questions_left": 0,
+        "questions_left": 0, "ledger": "policy", "until": None,
     }  # fmt: skip
     assert charges(tmp_path / "register") == 2
 
@@ -451,6 +451,10 @@ def test_a_rho_is_no_epsilon(tmp_path: Path) -> None:
     con.close()
     with closing(sdcduck.open_guard(register)) as guard:
         assert "have a delta" in refusal(guard, "SELECT count(*) FROM people")
+        (standing,) = guard.sql("SHOW sdc_budget").to_pylist()
+        assert (standing["spent"], standing["questions_left"]) == (None, 0)
+        (cost,) = guard.dp_preview("SELECT count(*) FROM people").to_pylist()
+        assert (cost["enough"], cost["spent"], cost["questions_left"]) == (False, None, 0)
 
 
 def test_other_data_are_charged_anew(make: Make, tmp_path: Path) -> None:
