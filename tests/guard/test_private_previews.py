@@ -62,7 +62,7 @@ def test_what_was_paid_for_costs_nothing(guard: Guard) -> None:
 
 
 def test_with_a_delta_it_says_rho_as_the_ledger_counts_it(tmp_path: Path) -> None:
-    register = made(tmp_path / "r", epsilon="1", delta="1e-9", per_question="0.3")
+    register = made(tmp_path / "r", epsilon="1", delta="1e-9", per_question="0.05")
     with closing(sdcduck.open_guard(register)) as guard:
         (before,) = guard.dp_preview("SELECT count(*) FROM people").to_pylist()
         guard.sql("SELECT count(*) FROM people")
