@@ -4,7 +4,8 @@
 --| What questions about a table have cost under `method := 'dp'`: one row for each that was charged.
 --|
 --| It is read from the file in `<database>.dp`, beside the file of the database. A table has one ledger, whoever asks and whatever its
---| policy is by now: what was told is not untold. Questions that were answered again for nothing are in the audit log alone.
+--| policy is by now: what was told is not untold. Logins with budgets of their own stand in it, too, so that `spent` is what all of them together
+--| could have learned, over all periods. Questions that were answered again for nothing are in the audit log alone.
 --|
 --| @arg tbl VARCHAR: the table
 --| @column number BIGINT: of the charge, from 1
@@ -15,9 +16,38 @@
 --| @column cost DOUBLE: of this question
 --| @column spent DOUBLE: of all questions in this unit up to it
 --| @column neighbours VARCHAR: under which relation: 'replace' or 'add_remove'
+--| @column ledger VARCHAR: whose budget it was charged to: 'policy', that of all, or 'login'
 --| @example
 --| SELECT number, login, question, unit, cost FROM sdc_dp_ledger('people');
 --| @output
 --| number | login | question | unit | cost
 --| -------+-------+----------+------+-----
+--| @source this project
+
+--| sdc_dp_preview(question, login := '', role := '') -> TABLE
+--| What a question would cost under `method := 'dp'`, and how large the noise of each column would be: one row for each column of its answer.
+--|
+--| It looks at no record, draws no noise and charges nothing. An analyst asks it through the guard, `FROM sdc_dp_preview('SELECT ..')`, for
+--| themselves. Costs are NULL where nothing is drawn for the question, as under other methods. A question with parameters is taken as new.
+--|
+--| @arg question VARCHAR: its text
+--| @arg login VARCHAR: who would ask
+--| @arg role VARCHAR: whose policies hold
+--| @column column VARCHAR: of the answer
+--| @column statistic VARCHAR: what it is
+--| @column sd DOUBLE: the standard deviation of its noise; NULL: it hangs on the answer, as that of a mean does
+--| @column noise VARCHAR: in words
+--| @column epsilon DOUBLE: what the question costs alone, whatever it asks for; 0 where it was paid for
+--| @column delta DOUBLE: at which epsilon holds, that of all questions together
+--| @column rho DOUBLE: what the ledger counts; NULL: it counts epsilon
+--| @column paid BOOLEAN: it was charged before, on the same data: it costs nothing
+--| @column enough BOOLEAN: as much is left
+--| @column spent DOUBLE: the epsilon of all questions together after it, or as it is where not as much is left
+--| @column questions_left BIGINT: after it
+--| @example
+--| SELECT "column", statistic, sd, epsilon FROM sdc_dp_preview('SELECT 1 AS one');
+--| @output
+--| column | statistic |   sd | epsilon
+--| -------+-----------+------+--------
+--| one    | public    | NULL |    NULL
 --| @source this project

@@ -79,13 +79,16 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| lrt       | [3.73, None]   |         NULL |  0.38
 --| @source Shoham & Rinott (2022), PSD, theorems 1 and 2; mean squared error: this project
 
---| sdc_dp_release(source, counts := [], sums := [], means := [], bounds := NULL, epsilon := NULL, delta := NULL, objective := 'volume', weights := NULL, eta := NULL, expected := NULL, defaults := NULL, neighbours := 'replace', confidence := 0.95, by := NULL, groups := []) -> TABLE
---| Counts, sums and means of records, released together with normal noise, whose size each has for the purpose.
+--| sdc_dp_release(source, counts := [], sums := [], means := [], bounds := NULL, epsilon := NULL, delta := NULL, objective := 'volume', weights := NULL, eta := NULL, expected := NULL, defaults := NULL, neighbours := 'replace', confidence := 0.95, by := NULL, groups := [], noise := 'least') -> TABLE
+--| Counts, sums and means of records, released together with noise, whose size each has for the purpose.
 --|
 --| The whole release is (epsilon, delta)-private; `sdc_dp_allocation` says what is gained by `objective`, and by how much
 --| noise, before anything is spent. Values are cut off at `bounds`, which everybody may know and nobody has looked up in
---| the data. The noise is drawn by OpenDP on a grid so fine that it behaves as normal noise does, and added in whole
+--| the data. The noise is drawn by OpenDP on a grid so fine that it behaves as noise without one does, and added in whole
 --| numbers: counts have fractions, which may be rounded.
+--|
+--| Few numbers have less noise by Laplace's law, which costs no delta, many by the normal law. The one with the smaller
+--| standard deviations is taken, unless `noise` says which; it follows from the arguments alone, and `noise` in the result names it.
 --|
 --| The noise cannot be seeded: **every call has other noise and spends epsilon and delta again**, also when the same
 --| statement is repeated: store the result. What it costs is written down before the noise is drawn
@@ -94,7 +97,7 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --|
 --| With `by` each group has its numbers, also where nobody is in it, and they cost no more than without: a record is in one group.
 --| With 'add_remove' the noise is that of one group; with 'replace' a record may leave one and come into another, so a
---| count has the root of 2 times the noise. How many records a group has is then a secret, as all of their number is with 'add_remove', and a mean is a
+--| count has the root of 2 times the normal noise, and twice the Laplace noise. How many records a group has is then a secret, as all of their number is with 'add_remove', and a mean is a
 --| noisy sum about the middle of the bounds over a noisy number of records, count(*), which is released, too; its interval is Fieller's.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: the records
@@ -114,17 +117,19 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| @arg confidence DOUBLE: of the intervals and of the region
 --| @arg by VARCHAR: a column by whose values numbers are released separately; NULL: they are of all records
 --| @arg groups VARCHAR[]: these values, as everybody knows them: which there are is not taken from the data
+--| @arg noise VARCHAR: 'least', 'normal' or 'laplace'; a test, with `eta`, has normal noise
 --| @column statistic VARCHAR: what the number is
 --| @column category VARCHAR: the group, of `groups`; NULL: the records of any other value of `by`, or of none, or all records
 --| @column estimate DOUBLE: the number with its noise; NULL: 'lrt' did not ask it, or a mean has no records by their noisy number
 --| @column noise_sd DOUBLE: the standard deviation of its noise
 --| @column ci_low DOUBLE: lower end of the interval for the number without noise
 --| @column ci_high DOUBLE: its upper end
---| @column half_axis DOUBLE: half the width, in this direction, of the ellipsoid that holds all numbers together; NULL with 'lrt'
---| @column sensitivity DOUBLE: by how much one record can change the number, or those of all groups together as root of the sum of squares; NULL: the mean is divided by count(*)
---| @column xi DOUBLE: by what its square was rescaled before the noise; NULL where nothing can change it
---| @column sigma DOUBLE: the noise of the rescaled numbers
+--| @column half_axis DOUBLE: half the width, in this direction, of what holds all numbers together: an ellipsoid of normal noise, a box of Laplace noise; NULL with 'lrt'
+--| @column sensitivity DOUBLE: by how much one record can change the number, or those of all groups together: as root of the sum of squares for normal noise, as sum for Laplace noise; NULL: the mean is divided by count(*)
+--| @column xi DOUBLE: by what its square was rescaled before normal noise; NULL where nothing can change it
+--| @column sigma DOUBLE: the normal noise of the rescaled numbers
 --| @column p_value DOUBLE: of the likelihood-ratio test of `expected` against `eta` more; NULL without `eta`
+--| @column noise VARCHAR: 'laplace' or 'normal'
 --| @example
 --| SELECT statistic, round(estimate) AS estimate, round(sensitivity, 2) AS sensitivity, round(noise_sd, 4) AS noise_sd
 --| FROM sdc_dp_release('visits', counts := ['ward = ''A'''], sums := ['patient'], bounds := {'patient': [0, 10]},

@@ -271,6 +271,7 @@ CALLS = {
     "sdc_question_budget": "sdc_question_budget('people', NULL)",
     "sdc_questions": "sdc_questions('people')",
     "sdc_dp_ledger": "sdc_dp_ledger('people')",
+    "sdc_dp_preview": "sdc_dp_preview('SELECT 1')",
     "sdc_sequence_forget": "sdc_sequence_forget('people', 'ann')",
     "sdc_policy_distance": "sdc_policy_distance('people', 'people', {'age': 'interval'})",
     "sdc_policy_tracker": "sdc_policy_tracker('people', 'people', {'age': 'interval'})",

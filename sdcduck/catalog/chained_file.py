@@ -155,7 +155,7 @@ class ChainedFile:
                     self.refuse_changed()
                 if here.mark.number > known.number:
                     found.append(line)
-                    time = max(time, _time_of(line))
+                    time = max(time, time_of(line))
                 before, last = last, here
         except files.DoesNotFollow as problem:
             if not problem.torn:
@@ -223,7 +223,7 @@ class Held:
         with self._file.opened("r+") as file:
             file.truncate(last.offset)
             end = files.add(file, last, text, mark, self._beside, self._noted, forced=True)
-        self._reached = Reached(last, end, _time_of(line))
+        self._reached = Reached(last, end, time_of(line))
         self._noted, self._ends = mark.text(), mark
         return self._reached
 
@@ -243,7 +243,7 @@ class Held:
         os.fsync(self._beside)
 
 
-def _time_of(line: Line) -> datetime:
+def time_of(line: Line) -> datetime:
     """When a line was written: older files have no zone, which is UTC."""
     time = datetime.fromisoformat(line["time"])
     return time if time.tzinfo is not None else time.replace(tzinfo=UTC)

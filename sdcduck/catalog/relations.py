@@ -81,6 +81,9 @@ class Privacy:
         domains: the values of dimensions that may be grouped by, as texts, and the type that they are of.
         declared: another text each time it is declared: what was answered before is not answered again for nothing.
         contributions: how many rows of a unit are looked at.
+        ledger: 'policy', all who ask spend one budget; 'login', each has one of its own.
+        period: 'day', 'week', 'month', 'quarter' or 'year', each of which has a budget anew; empty: there is one for
+            ever.
     """
 
     epsilon: float = 0
@@ -90,6 +93,8 @@ class Privacy:
     domains: tuple[tuple[str, str, tuple[str, ...]], ...] = ()
     declared: str = ""
     contributions: int = 1
+    ledger: str = "policy"
+    period: str = ""
 
     @property
     def holds(self) -> bool:
@@ -320,7 +325,7 @@ def _stored_privacy(settings: Mapping[str, str]) -> dict[tuple[str, str], Privac
         (stored["name"], stored["role"]): Privacy(
             float(stored["epsilon"]), float(stored["delta"]), float(stored["per_question"]), stored["neighbours"],
             tuple((name, kind, tuple(values)) for name, kind, values in stored["domains"]), stored["declared"],
-            int(stored.get("contributions", 1)),
+            int(stored.get("contributions", 1)), stored.get("ledger", "policy"), stored.get("period", ""),
         )
         for stored in _values(settings, _PRIVACY)
     }  # fmt: skip

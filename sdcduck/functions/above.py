@@ -31,6 +31,13 @@ class Rehearsal(Protocol):
         """A row for each question of the log."""  # fmt: skip
 
 
+class Preview(Protocol):
+    """Says what a question would cost under ``method := 'dp'`` (`sdc_dp_preview`)."""
+
+    def __call__(self, con: duckdb.DuckDBPyConnection, question: str, login: str, *, role: str) -> pa.Table:
+        """A row for each column of its answer."""
+
+
 _rehearsals: list[Rehearsal] = []
 
 
@@ -49,3 +56,23 @@ def rehearsal() -> Rehearsal:
     if not _rehearsals:
         raise SDCError("questions are asked again by the guard, which is not loaded: import sdcduck")
     return _rehearsals[0]
+
+
+_previews: list[Preview] = []
+
+
+def previews(preview: Preview) -> Preview:
+    """Says who previews costs; a decorator."""
+    _previews[:] = [preview]
+    return preview
+
+
+def preview() -> Preview:
+    """Who does.
+
+    Raises:
+        SDCError: nobody.
+    """
+    if not _previews:
+        raise SDCError("costs are known by the guard, which is not loaded: import sdcduck")
+    return _previews[0]

@@ -19,8 +19,13 @@ from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
 from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
+from sdcduck.guard.confidence import FUNCTION as INTERVALS
+from sdcduck.guard.confidence import check_same_totals, level_of, with_intervals
+from sdcduck.guard.forecasts import COLUMNS as OF_PREVIEW
+from sdcduck.guard.forecasts import FUNCTION as PREVIEW_OF_COSTS
+from sdcduck.guard.forecasts import Row, rows_of_preview, table_of_preview
 from sdcduck.guard.granted import granted_by, limit_of
-from sdcduck.guard.laws import Laws, explained, explanation, with_noise
+from sdcduck.guard.laws import Laws, explained, explanation, rows_as_query, with_noise, with_rows
 from sdcduck.guard.listings import listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
@@ -212,6 +217,20 @@ class Guard:
         """
         return table_of_worth(self.worth(self._rewrite(query, self._schema.version())))
 
+    def dp_preview(self, query: str, *, user: str = "") -> pa.Table:
+        """What a question would cost under ``method := 'dp'``, and the noise of each column, before anything is spent.
+
+        ``FROM sdc_dp_preview('SELECT ..')`` is answered so, too. It looks at no record, draws nothing and charges
+        nothing. There is a row for each column of the answer; of a question that nothing is drawn for, without a cost.
+
+        Args:
+            user: who would ask.
+
+        Raises:
+            Refused: the question would not be answered, whatever is left; or it is not known what was spent.
+        """
+        return table_of_preview(self._preview(query, self._schema.version(), user))
+
     def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
         """What the columns of an answer are worth."""
         return self._laws.worth(rewritten)
@@ -362,7 +381,7 @@ class Guard:
         try:
             rewritten = self._rewrite(explained(query) or query, version, user or "", first)
             worth = self._laws.worth(rewritten)
-            notes = (*rewritten.notes, *self._releases.notes(rewritten))
+            notes = (*rewritten.notes, *self._releases.notes(rewritten, user or ""))
         except Refused as refused:
             if user is not None:
                 self.audit.write(query, user, start, refused.code, 0, None, version)
@@ -454,30 +473,70 @@ class Guard:
         with self._alone:
             return list(self._rewriter.steps(query, self._schema.policies(version)))
 
+    def _preview(self, query: str, version: str, user: str) -> list[Row]:
+        """The rows of `sdc_dp_preview`; no other question is asked for them."""
+        if PREVIEW_OF_COSTS in folded(query):
+            raise Refused("SDC021", f"{PREVIEW_OF_COSTS} of {PREVIEW_OF_COSTS}")
+        rewritten = self._rewrite(query, version, user, alone=True)
+        return rows_of_preview(self._laws.worth(rewritten), self._releases.forecast(rewritten, user))
+
+    def _intervals(self, query: str, level: str | None, version: str, user: str) -> tuple[str, Rewritten]:
+        """A question with intervals around its numbers, and what it becomes without them."""
+        if INTERVALS in folded(query):
+            raise Refused("SDC021", f"{INTERVALS} of {INTERVALS}")
+        rewritten = self._rewrite(query, version, user, alone=True)
+        kinds = self._limited.ask(lambda cursor: columns_of(cursor, rewritten.sql, ()))
+        return with_intervals(query, rewritten, kinds, level_of(level)), rewritten
+
     @in_memory()
     def _rewrite(
-        self, query: str, version: str, user: str = "", first: Callable[[Question], None] | None = None
+        self,
+        query: str,
+        version: str,
+        user: str = "",
+        first: Callable[[Question], None] | None = None,
+        *,
+        alone: bool = False,
     ) -> Rewritten:
-        call = call_of(query)
+        call, within = call_of(query), list[Rewritten]()
         if call is not None:
             query = self.plans.described(call, user)
         about = explained(query)
         if about is not None:
-            would_run = self._rewrite(about, version, user, first)
+            would_run = self._rewrite(about, version, user, first, alone=alone)
             return explanation(would_run, self._laws.worth(would_run))
         if len(query) <= _LONGEST and query.count("(") <= _DEEPEST:
             start, most = time.perf_counter(), self._limited.seconds
 
             def values(question: str) -> list[str | None]:
+                if alone:
+                    raise Refused("SDC005", "a PIVOT that asks for its columns: write its values, IN (..)")
                 if self.plans.only:
                     raise Refused("SDC077", "a PIVOT that asks for its columns: write its values, IN (..)")
                 left = None if most is None else max(most - (time.perf_counter() - start), 0)
                 return self._values(question, user, left, first)
 
             query = with_noise(written_out(query, values), lambda table: self._database.noise_of(table, version))
-            told = Told(self._database, version, user, lambda one: self._rewrite(one, version, user, first))
+            query = with_rows(
+                query,
+                PREVIEW_OF_COSTS,
+                "SELECT ..",
+                lambda asked, _: rows_as_query(self._preview(asked, version, user), OF_PREVIEW),
+            )
+
+            def intervals(asked: str, level: str | None) -> str:
+                text, found = self._intervals(asked, level, version, user)
+                within.append(found)
+                return text
+
+            query = with_rows(query, INTERVALS, "SELECT ..", intervals, numbered=True)
+            told = Told(
+                self._database, version, user, lambda one: self._rewrite(one, version, user, first, alone=alone)
+            )
             query = listed(query, told)
         rewritten = self._rewritings.of(query, version)
+        for one in within:
+            check_same_totals(one, rewritten)
         # Not part of what is remembered: tables may have changed.
         self._schema.check_names(rewritten.tables, rewritten.schemas, joined=bool(rewritten.unique))
         for policy in rewritten.policies:

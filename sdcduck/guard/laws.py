@@ -124,7 +124,7 @@ def explanation(rewritten: Rewritten, worth: Sequence[Worth]) -> Rewritten:
     """The rewriting of an EXPLAIN: a row for each column of the answer that there would be."""
     rows = list(zip(*(column.to_pylist() for column in table_of_worth(worth).columns), strict=True))
     return replace(
-        rewritten, sql=_values(rows, _OF_WORTH), unique=(), notice="", columns=tuple(map(Origin, _OF_WORTH)),
+        rewritten, sql=rows_as_query(rows, _OF_WORTH), unique=(), notice="", columns=tuple(map(Origin, _OF_WORTH)),
         grouped=False, constant=False, rows=None, preview=None, releases=(),
     )  # fmt: skip
 
@@ -141,32 +141,60 @@ def with_noise(query: str, rows_of: Callable[[str], Sequence[Row]]) -> str:
     Raises:
         Refused: it is called with anything but a name.
     """
-    if _FUNCTION not in folded(query):
+    return with_rows(query, _FUNCTION, "a table", lambda table, _: rows_as_query(rows_of(table), _COLUMNS))
+
+
+def with_rows(
+    query: str,
+    function: str,
+    given: str,
+    rows_for: Callable[[str, str | None], str],
+    *,
+    numbered: bool = False,
+) -> str:
+    """A text with rows in the place of the calls of a function that only the guard has.
+
+    >>> with_rows("FROM f('a') JOIN f($$b$$)", "f", "a letter", lambda letter, _: f"SELECT '{letter}'")
+    "FROM (SELECT 'a') JOIN (SELECT 'b')"
+
+    Args:
+        given: what it is called with, for people: one text.
+        rows_for: the query of the rows for this text, and the number behind it.
+        numbered: there may be one.
+
+    Raises:
+        Refused: it is called with anything else.
+    """
+    if function not in folded(query):
         return query
     try:
         words = words_of(query)
     except SqlglotError:
         return query
-    places = [place for place, word in enumerate(words) if _is_call(words, place)]
+    places = [place for place, word in enumerate(words) if _is_call(words, place, function)]
     if len(places) > _MOST_CALLS:
-        raise Refused("SDC002", f"many of {_FUNCTION}")
+        raise Refused("SDC002", f"many of {function}")
     parts, end = [], 0
     for place in places:
-        given = words[place + 2 : place + 4]
-        if [word.token_type for word in given] != [TokenType.STRING, TokenType.R_PAREN]:
-            raise Refused("SDC021", f"write {_FUNCTION}('a table')")
-        parts += [query[end : words[place].start], f"({_values(rows_of(given[0].text), _COLUMNS)})"]
-        end = given[1].end + 1
+        behind, number = words[place + 2 : place + 6], None
+        kinds = [word.token_type for word in behind]
+        if numbered and kinds[1:3] == [TokenType.COMMA, TokenType.NUMBER]:
+            number = behind[2].text
+            behind, kinds = behind[:1] + behind[3:], kinds[:1] + kinds[3:]
+        if kinds[:1] not in ([TokenType.STRING], [TokenType.HEREDOC_STRING]) or kinds[1:2] != [TokenType.R_PAREN]:
+            raise Refused("SDC021", f"write {function}('{given}'{', 0.95' if numbered else ''})")
+        parts += [query[end : words[place].start], f"({rows_for(behind[0].text, number)})"]
+        end = behind[1].end + 1
     return "".join([*parts, query[end:]])
 
 
-def _is_call(words: Sequence[Token], place: int) -> bool:
+def _is_call(words: Sequence[Token], place: int, function: str) -> bool:
     behind = words[place + 1] if place + 1 < len(words) else None
-    is_name = words[place].token_type == TokenType.VAR and folded(words[place].text) == _FUNCTION
+    is_name = words[place].token_type == TokenType.VAR and folded(words[place].text) == function
     return is_name and behind is not None and behind.token_type == TokenType.L_PAREN
 
 
-def _values(rows: Sequence[Row], columns: dict[str, str]) -> str:
+def rows_as_query(rows: Sequence[Row], columns: dict[str, str]) -> str:
     """A SELECT of rows of constants; without one it has the same columns."""
     selects = [
         "SELECT "

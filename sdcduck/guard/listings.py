@@ -56,7 +56,7 @@ _LEFT = {"name": "VARCHAR", "asked": "BIGINT", "questions": "BIGINT", "left": "B
 _BUDGET = "sdc_budget"
 _BUDGETS = {
     "name": "VARCHAR", "epsilon": "DOUBLE", "delta": "DOUBLE", "per_question": "DOUBLE", "questions": "BIGINT",
-    "spent": "DOUBLE", "questions_left": "BIGINT",
+    "spent": "DOUBLE", "questions_left": "BIGINT", "ledger": "VARCHAR", "until": "DATE",
 }  # fmt: skip
 _SCHEMAS = {"database_name": "VARCHAR", "schema_name": "VARCHAR", "current": "BOOLEAN"}
 
@@ -82,9 +82,9 @@ class Known(Protocol):
     def left(self) -> list[tuple[str, int, int, int, str]]:
         """Of each table with a budget of questions, how many whoever asks has asked today, may ask, and may ask yet."""
 
-    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
+    def budgets(self) -> list[tuple[str, float, float, float, int, float | None, int, str, str | None]]:
         """Of each table with a budget: its epsilon and delta, the epsilon of one question, how many were charged, the
-        epsilon of all of them, and how many are left."""
+        epsilon of all of them, how many are left, whose it is, and the day on which there is one anew."""
 
 
 def listed(query: str, known: Known) -> str:

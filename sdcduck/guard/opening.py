@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.errors import SDCError
-from sdcduck.functions.above import rehearses
+from sdcduck.functions.above import previews, rehearses
 from sdcduck.guard.guard import Guard
 
 
@@ -75,6 +75,13 @@ def rehearsal(
         return guard.sequence_rehearsal(
             log, table, login, mode=mode, secrets=secrets, least_error=least_error, min_units=min_units, granted=granted
         )
+
+
+@previews
+def preview(con: duckdb.DuckDBPyConnection, question: str, login: str, *, role: str) -> pa.Table:
+    """`Guard.dp_preview` for whoever has a connection."""
+    with closing(open_guard(con, role=role)) as guard:
+        return guard.dp_preview(question, user=login)
 
 
 def locked(memory: str | None = None) -> dict[str, str | bool | int | float | list[str]]:

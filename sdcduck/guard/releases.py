@@ -28,10 +28,21 @@ from uuid import UUID
 import duckdb
 
 from sdcduck.catalog import Policy, Privacy
-from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
-from sdcduck.catalog.cost_files import CostFile
+from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached, time_of
+from sdcduck.catalog.cost_files import CostFile, period_of
 from sdcduck.guard.calls import Noised
-from sdcduck.guard.costs import Charge, Cost, Standing, check_budget, cost_of, grid_noise, policy_of, standing_of
+from sdcduck.guard.costs import (
+    Charge,
+    Cost,
+    Standing,
+    check_budget,
+    cost_of,
+    grid_noise,
+    policy_of,
+    standing_of,
+    words_of,
+)
+from sdcduck.guard.forecasts import Forecast, forecast_of
 from sdcduck.guard.passes.reading import read
 from sdcduck.guard.question import written_down
 from sdcduck.guard.refusals import Refused
@@ -43,6 +54,7 @@ _MOST_DRAWN = 200_000
 _POSITIONS_OF_ONE = 20
 _LONGEST_QUERY = 2_000
 _CHANGED = "it is not what was written"
+_LONG_AGO = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 _ROW = "_sdc_row"
 
 Numbers = list[list[int]]
@@ -60,12 +72,35 @@ _PLAIN = frozenset([
 
 @dataclass
 class _Known:
-    """What stands in a ledger, as far as it was read."""
+    """What stands in a ledger, as far as it was read.
+
+    Attributes:
+        now: the time that it was read at, which is never before that of the last line.
+        charged: the keys of questions, each with the login that alone was charged for it; None: all were.
+    """
 
     place: Reached | None = None
+    now: datetime.datetime = _LONG_AGO
     costs: list[Line] = field(default_factory=list)
-    charged: set[str] = field(default_factory=set)
+    charged: set[tuple[str, str | None]] = field(default_factory=set)
     drawn: dict[str, Numbers] = field(default_factory=dict)
+
+    def has_paid(self, key: str, login: str) -> bool:
+        """Whether a question costs whoever asks nothing more."""
+        return (key, None) in self.charged or (key, login) in self.charged
+
+    def charges(self, privacy: Privacy, login: str) -> list[Charge]:
+        """What counts of what was charged, for whoever asks now.
+
+        Of a login that has a budget of its own, what it was charged, and what all were charged together before.
+        """
+        since = _period(privacy, self.now)[0]
+        return [
+            charge_of(line)
+            for line in self.costs
+            if (since is None or time_of(line) >= since)
+            and (privacy.ledger == "policy" or line.get("ledger") != "login" or line["login"] == login)
+        ]
 
 
 class Releases:
@@ -100,7 +135,7 @@ class Releases:
         said = f"{query} -- {written_down(parameters)}" if parameters else query
         found = self._charged(policy, cost, key, said, login)
         if found is None:
-            found = self._kept(policy, key, self._draw(rewritten.releases, cost, policy.privacy, within))
+            found = self._kept(policy, key, self._draw(rewritten.releases, cost, within))
         return _with_numbers(rewritten, found, cost), around or None
 
     def _parts(self, rewritten: Rewritten, parameters: Parameters) -> tuple[Given, Given]:
@@ -129,7 +164,7 @@ class Releases:
         """
         with self._alone:
             known = self._known.get(folded(policy.name))
-            if known is not None and key in known.charged:
+            if known is not None and key in known.drawn:
                 return
         for text in {_exact_sql(release): None for release in releases}:
             self._columns(f"SELECT * FROM ({text}) WHERE false", given)
@@ -137,7 +172,7 @@ class Releases:
     def _parameters(self, sql: str) -> set[str]:
         return set(self._limited.ask(lambda cursor: read(cursor, sql)).parameters())
 
-    def notes(self, rewritten: Rewritten) -> tuple[str, ...]:
+    def notes(self, rewritten: Rewritten, login: str) -> tuple[str, ...]:
         """What a question costs, and how its table stands, in words; nothing where nothing is drawn.
 
         Raises:
@@ -145,24 +180,50 @@ class Releases:
         """
         if not rewritten.releases:
             return ()
-        policy, _, key = self._cost(rewritten)
+        policy, cost, key = self._cost(rewritten)
         with self._alone:
-            paid = key in self._read(policy).charged
-        standing, privacy = self.standing(policy), policy.privacy
-        costs = "nothing, it was paid for before" if paid else f"epsilon {privacy.per_question:g} alone"
+            paid = self._read(policy).has_paid(key, login)
+        standing, privacy = self.standing(policy, login), policy.privacy
+        alone = f"epsilon {privacy.per_question if cost.gaussian else cost.own:g} alone"
+        costs = "nothing, it was paid for before" if paid else f"{alone}, for {words_of(cost)}"
         return (
             f"{policy.name}: the question costs {costs}; epsilon {standing.spent:.4g} of {privacy.epsilon:g} is spent "
             f"(delta {privacy.delta:g}), {standing.left} more questions are free",
         )
 
-    def standing(self, policy: Policy) -> Standing:
-        """How a table stands.
+    def forecast(self, rewritten: Rewritten, login: str) -> Forecast | None:
+        """What a question would cost, and how its table would stand after it; None: nothing is drawn for it.
+
+        Of one with parameters it is not known which were paid for before.
+
+        Raises:
+            Refused: it is not known what was spent.
+        """
+        asked = tuple(release for release in rewritten.releases if release.stands_for in rewritten.sql)
+        if not asked:
+            return None
+        policy, cost, key = self._cost(replace(rewritten, releases=asked))
+        with self._alone:
+            known = self._read(policy)
+            paid, charges = known.has_paid(key, login), known.charges(policy.privacy, login)
+        return forecast_of(policy, cost, charges, paid=paid)
+
+    def until(self, policy: Policy) -> datetime.date | None:
+        """The day on which a table has a budget anew; None: it has one for ever."""
+        if not policy.privacy.period:
+            return None
+        with self._alone:
+            ends = _period(policy.privacy, self._read(policy).now)[1]
+        return None if ends is None else ends.date()
+
+    def standing(self, policy: Policy, login: str) -> Standing:
+        """How a table stands, for whoever asks.
 
         Raises:
             Refused: it is not known what was spent.
         """
         with self._alone:
-            charges = [charge_of(line) for line in self._read(policy).costs]
+            charges = self._read(policy).charges(policy.privacy, login)
         return standing_of(charges, policy.privacy)
 
     # --- What it costs --------------------------------------------------------------------------------------------
@@ -196,16 +257,16 @@ class Releases:
         """Write down what it costs; the numbers, where they were drawn before."""
         with self._alone, _Ledger(self._register, policy) as held:
             known = self._learn(policy, held)
-            if key in known.drawn:
-                return known.drawn[key]
-            if key not in known.charged:
-                check_budget([charge_of(line) for line in known.costs], cost, policy.privacy)
-                unit = "rho" if policy.privacy.gaussian else "epsilon"
+            if not known.has_paid(key, login):
+                _check_budget(known, cost, policy.privacy, login)
+                own = {"ledger": "login"} if policy.privacy.ledger == "login" else {}
                 self._add(policy, held, {
-                    "kind": "charge", "key": key, "unit": unit, "cost": cost.own,
+                    "kind": "charge", "key": key, "unit": cost.unit, "cost": cost.own,
                     "neighbours": policy.privacy.neighbours, "login": login, "query": query[:_LONGEST_QUERY],
+                    **own,
                 })  # fmt: skip
-        return None
+            # What was drawn for one login is what the next one gets, who was charged for it, too: one set, one noise.
+            return known.drawn.get(key)
 
     def _kept(self, policy: Policy, key: str, numbers: Numbers) -> Numbers:
         """Write down what was drawn, unless somebody else has drawn meanwhile: there is one answer."""
@@ -228,6 +289,7 @@ class Releases:
             known.place, lines = held.lines(known.place)
             for line in lines:
                 _note(known, line)
+            known.now = held.time()
         except BaseException:
             del self._known[folded(policy.name)]
             raise
@@ -236,11 +298,12 @@ class Releases:
     def _add(self, policy: Policy, held: Held, line: Line) -> None:
         known = self._known[folded(policy.name)]
         known.place = held.append(**line)
-        _note(known, line)
+        # As it stands there: it counts in the period of its own time.
+        _note(known, {**line, "time": known.place.time.isoformat()})
 
     # --- The noise ------------------------------------------------------------------------------------------------
 
-    def _draw(self, releases: Sequence[Release], cost: Cost, privacy: Privacy, given: Given | None = None) -> Numbers:
+    def _draw(self, releases: Sequence[Release], cost: Cost, given: Given | None = None) -> Numbers:
         noise = grid_noise()
         drawn: Numbers = []
         exact: dict[str, list[list[Any]]] = {}
@@ -255,9 +318,9 @@ class Releases:
         for release, scales in zip(releases, cost.scales, strict=True):
             columns: list[list[Any]] = exact[_exact_sql(release)] or [[] for _ in release.columns]
             drawn += [
-                noise.noisy(totals, scale, gaussian=privacy.gaussian)
+                noise.noisy(totals, scale, gaussian=cost.gaussian)
                 if not noised.positions
-                else noise.chosen(totals, noised.positions, -noised.low, noised.high, scale, gaussian=privacy.gaussian)
+                else noise.chosen(totals, noised.positions, -noised.low, noised.high, scale, gaussian=cost.gaussian)
                 for (_, noised), totals, scale in zip(release.columns, columns, scales, strict=True)
             ]
         return drawn
@@ -301,11 +364,35 @@ def _lost(problem: Exception) -> Refused:
 def _note(known: _Known, line: Line) -> None:
     if line["kind"] == "charge":
         known.costs.append(line)
-        known.charged.add(line["key"])
+        known.charged.add((line["key"], line["login"] if line.get("ledger") == "login" else None))
     elif line["kind"] == "drawn":
         known.drawn.setdefault(line["key"], line["numbers"])
     else:
         raise ChainBroken("a line of another kind")
+
+
+def _period(privacy: Privacy, now: datetime.datetime) -> tuple[datetime.datetime | None, datetime.datetime | None]:
+    """When the period of a budget began, and when it ends.
+
+    Raises:
+        Refused: a newer sdcduck has declared one that is not known here.
+    """
+    if privacy.ledger not in ("policy", "login"):
+        raise Refused("SDC082", "whose budget it is, is not known")
+    try:
+        return period_of(privacy.period, now) if privacy.period else (None, None)
+    except ValueError:
+        raise Refused("SDC082", "of which time the budget is, is not known") from None
+
+
+def _check_budget(known: _Known, cost: Cost, privacy: Privacy, login: str) -> None:
+    try:
+        check_budget(known.charges(privacy, login), cost, privacy)
+    except Refused as refused:
+        anew = _period(privacy, known.now)[1]
+        if anew is None:
+            raise
+        raise Refused(refused.code, f"{refused.detail}; there is more from {anew:%Y-%m-%d} 00:00 UTC") from None
 
 
 def charge_of(line: Line) -> Charge:
@@ -381,7 +468,7 @@ def _with_numbers(rewritten: Rewritten, numbers: Numbers, cost: Cost) -> Rewritt
     return replace(rewritten, sql=sql)
 
 
-def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: Sequence[float]) -> str:
+def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: Sequence[float | None]) -> str:
     written = [
         [_written(total, noised, deviation) for total in totals]
         for (_, noised), totals, deviation in zip(release.columns, columns, deviations, strict=True)
@@ -404,9 +491,9 @@ def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: S
     )
 
 
-def _written(total: int, noised: Noised, deviation: float) -> str:
+def _written(total: int, noised: Noised, deviation: float | None) -> str:
     """A number in SQL, without digits that are noise alone: that is done with it after it was drawn."""
     if noised.statistic == "count":
         return str(total)
     value = noised.first + total * noised.step
-    return repr(round(value, 2 - math.floor(math.log10(deviation))))
+    return repr(round(value, 2 - math.floor(math.log10(noised.step if deviation is None else deviation))))

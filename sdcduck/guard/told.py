@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -139,15 +140,22 @@ class Told:
         return self._database.questions.left(self._user, self._policies())
 
     @in_memory()
-    def budgets(self) -> list[tuple[str, float, float, float, int, float, int]]:
-        """Of each table with a budget, what questions may cost and have cost."""
+    def budgets(self) -> list[tuple[str, float, float, float, int, float | None, int, str, str | None]]:
+        """Of each table with a budget, what questions may cost and have cost, whose it is, and until when."""
         found = []
         for policy in self._policies():
             if policy.privacy.holds:
-                standing, privacy = self._database.releases.standing(policy), policy.privacy
+                releases, privacy = self._database.releases, policy.privacy
+                standing, until = releases.standing(policy, self._user), releases.until(policy)
                 limits = (policy.name, privacy.epsilon, privacy.delta, privacy.per_question)
-                found.append((*limits, standing.questions, standing.spent, standing.left))
+                stands = (standing.questions, _finite(standing.spent), standing.left)
+                found.append((*limits, *stands, privacy.ledger, None if until is None else until.isoformat()))
         return found
 
     def _policies(self) -> list[Policy]:
         return list(self._database.policies(self._version).values())
+
+
+def _finite(spent: float) -> float | None:
+    """None: answers before had a delta, and no epsilon that this policy could count."""
+    return spent if math.isfinite(spent) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import random
+import tempfile
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,10 +31,15 @@ METHODS = {
 """What `sdc_protect` is told, for each method."""
 ALONE, WITHOUT_ZEROS = "cell_key, min_units 1", "suppression, zeros not protected"
 ROUNDED_OF_FEW = "rounding, min_units 3"
+PRIVATE = "dp"
+"""It has no place among the methods: its noise is drawn anew for each population, so that no page can say what is found
+out, and what that is at most is proven (`test_private_answers`)."""
 DECLARED = METHODS | {
     ALONE: "method := 'cell_key'",
     WITHOUT_ZEROS: METHODS["suppression"],
     ROUNDED_OF_FEW: METHODS["rounding"] + ", min_units := 3",
+    PRIVATE: "method := 'dp', epsilon := 1000, delta := 1e-9, per_question := 0.5, bounds := {'income': [0, 10000000]}, "
+    "domains := {'region': ['N', 'S', 'E', 'W'], 'age': range(0, 60), 'sex': ['f', 'm']}",
 }
 PUBLISH = """FROM sdc_publish('cells', 'SELECT region, age, sex, ill, count(*) AS n, sum(income) AS income FROM people
     GROUP BY CUBE(region, age, sex, ill)', max_count := 2, protect_zeros := {})"""
@@ -84,6 +90,8 @@ class Population:
     guarded: Guard
     people: tuple[Person, ...]
     _counted: dict[str, int | None] = field(default_factory=dict)
+    _folder: tempfile.TemporaryDirectory[str] | None = None
+    """Of the file, where what questions cost is kept beside it; it is there as long as this is."""
 
     @property
     def alone(self) -> list[Person]:
@@ -128,7 +136,9 @@ def population(method: str, seed: int, size: int, ages: int) -> Population:
         )
         for i in range(size)
     )  # fmt: skip
-    con = sdcduck.connect(secret="the secret of the tests")
+    folder = tempfile.TemporaryDirectory() if method == PRIVATE else None
+    file = ":memory:" if folder is None else str(Path(folder.name) / "people.duckdb")
+    con = sdcduck.connect(file, secret="the secret of the tests")
     con.execute(
         "CREATE TABLE people (id INTEGER, region VARCHAR, age INTEGER, sex VARCHAR, ill BOOLEAN, income INTEGER, record_key INTEGER)"
     )
@@ -141,4 +151,4 @@ def population(method: str, seed: int, size: int, ages: int) -> Population:
     con.execute(
         f"FROM sdc_protect('people', unit := 'id', dimensions := {list(DIMENSIONS)}, measures := ['income'], {DECLARED[method]})"
     ).fetchall()
-    return Population(con, guard(con), people)
+    return Population(con, guard(con), people, _folder=folder)

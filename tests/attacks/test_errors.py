@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from attacked_methods import DECLARED, METHODS, Person, population
+from attacked_methods import DECLARED, METHODS, PRIVATE, Person, population
 from effort import times
 from fixtures_of_attacks import show
 
@@ -54,7 +54,7 @@ def _outcome(one: Guard, query: str, person: Person) -> str:
 
 
 @pytest.mark.parametrize(
-    "method", [pytest.param(name, marks=() if name in METHODS else pytest.mark.long) for name in DECLARED]
+    "method", [pytest.param(name, marks=() if name in (*METHODS, PRIVATE) else pytest.mark.long) for name in DECLARED]
 )
 def test_no_error_tells_of_anybody(method: str, show: Callable[[str], None]) -> None:
     people = population(method, 1, 240, 60)

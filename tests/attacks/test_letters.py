@@ -38,14 +38,32 @@ NOBODYS = ("bank_accounts", "Ärzte", "kunden_neu")
 """Tables that no policy names."""
 
 
+PRIVATE = {
+    "dp": "method := 'dp', epsilon := 1000, delta := 1e-9, per_question := 1, bounds := {'income': [0, 1e9]}, "
+    "domains := {'region': ['N', 'S', 'E']}",
+}
+"""It is in a file of its own: a table whose answers are counted has no second policy."""
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One table a method and letter; a role for each method."""
-    path = tmp_path_factory.mktemp("letters") / "letters.duckdb"
+    return made(tmp_path_factory.mktemp("letters") / "letters.duckdb", METHODS)
+
+
+@pytest.fixture(scope="module")
+def private(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same under differential privacy."""
+    pytest.importorskip("opendp")
+    return made(tmp_path_factory.mktemp("private") / "letters.duckdb", PRIVATE)
+
+
+def made(path: Path, methods: dict[str, str]) -> Path:
+    """The tables under some methods."""
     with sdcduck.connect(path, secret=SECRET) as con:
-        for table in TABLES:
+        for place, table in enumerate(TABLES):  # other people in each: a copy is refused where questions are charged
             con.execute(
-                f"""CREATE TABLE "{table}" AS SELECT 900000000001 + i AS id, ['N', 'S'][1 + i % 2] AS region,
+                f"""CREATE TABLE "{table}" AS SELECT 900000000001 + {100 * place} + i AS id, ['N', 'S'][1 + i % 2] AS region,
                 32452843 + i * 1299721 AS income, sdc_record_key(i) AS record_key FROM range(40) _(i)"""
             )
             con.execute(f"""INSERT INTO "{table}" VALUES (911111111111, 'E', {HIDDEN}, 5)""")
@@ -55,7 +73,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
             """FROM sdc_publish('cells', 'SELECT region, count(*) AS n, sum(income) AS income FROM kunden
             GROUP BY CUBE(region)', max_count := 2)"""
         ).fetchall()
-        for method, how in METHODS.items():
+        for method, how in methods.items():
             for table in TABLES if method != "suppression" else ("kunden",):
                 con.execute(
                     f"""FROM sdc_protect('{table}', unit := 'id', dimensions := ['region'], measures := ['income'],
@@ -123,6 +141,15 @@ def test_no_method_shows_a_table_for_rows_of_a_similar_name(file: Path, method: 
     with closing(guard(file, role=method)) as guarded:
         # Those are answered that ask for the rows of the query itself.
         assert nothing_comes_out(lambda query: guarded.sql(query).to_pylist(), Refused) > 0
+
+
+def test_nor_does_differential_privacy(private: Path) -> None:
+    """Every table is asked about beside that, each with a ledger of its own."""
+    with closing(guard(private, role="dp")) as guarded:
+        assert nothing_comes_out(lambda query: guarded.sql(query).to_pylist(), Refused) > 0
+        for table in TABLES:
+            assert guarded.sql(f'SELECT region, count(*) AS n FROM "{table}" GROUP BY region').num_rows == 4
+        assert {row["questions"] for row in guarded.sql("SHOW sdc_budget").to_pylist()} == {1}
 
 
 def test_nor_does_the_guard_of_a_connection(file: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import random
+from pathlib import Path
 
 import duckdb
 import numpy as np
@@ -23,6 +24,13 @@ METHODS = {
     "threshold": "method := 'threshold', min_units := 3",
     "rounding": "method := 'rounding', base := 5",
 }
+TOWNS = [f"town {number:02}" for number in range(12)]
+BUDGET = "method := 'dp', epsilon := 1000, delta := 1e-9, per_question := 1"
+PRIVATE = {
+    "people": f"{BUDGET}, bounds := {{'income': [0, 1000000]}}, domains := {{'town': {TOWNS}, 'sex': ['f', 'm']}}",
+    "visits": f"{BUDGET}, contributions := 3, domains := {{'ward': {list('abcdefg')}}}",
+}
+"""What `sdc_protect` is told of each table, where questions are charged."""
 PEOPLE = 400
 QUERIES = (
     "SELECT town, count(*) AS n FROM people GROUP BY town",
@@ -61,7 +69,7 @@ QUERIES = (
 )
 
 
-def stored(method: str, turn: int) -> tuple[duckdb.DuckDBPyConnection, Guard]:
+def stored(method: str, turn: int, file: str = ":memory:") -> tuple[duckdb.DuckDBPyConnection, Guard]:
     """The same people, stored by income, or in another order."""
     chance = random.Random(7)
     people = [
@@ -77,7 +85,7 @@ def stored(method: str, turn: int) -> tuple[duckdb.DuckDBPyConnection, Guard]:
     else:
         random.Random(turn).shuffle(people)
         random.Random(turn).shuffle(visits)
-    con = sdcduck.connect(secret="the secret of the tests", threads=1)
+    con = sdcduck.connect(file, secret="the secret of the tests", threads=1)
     con.execute("CREATE TABLE people (id INTEGER, town VARCHAR, sex VARCHAR, income INTEGER, record_key INTEGER)")
     con.executemany("INSERT INTO people VALUES (?, ?, ?, ?, ?)", people)
     con.execute("CREATE TABLE visits (id INTEGER, ward VARCHAR, record_key INTEGER)")
@@ -90,12 +98,18 @@ def stored(method: str, turn: int) -> tuple[duckdb.DuckDBPyConnection, Guard]:
             GROUP BY CUBE(town, sex)', max_count := 2)"""
         ).fetchall()
     else:
-        con.execute(f"FROM sdc_protect('visits', unit := 'id', dimensions := ['ward'], {METHODS[method]})").fetchall()
+        con.execute(
+            f"FROM sdc_protect('visits', unit := 'id', dimensions := ['ward'], {_told(method, 'visits')})"
+        ).fetchall()
     con.execute(
         f"""FROM sdc_protect('people', unit := 'id', dimensions := ['town', 'sex'], measures := ['income'],
-        {METHODS[method]})"""
+        {_told(method, "people")})"""
     ).fetchall()
     return con, guard(con)
+
+
+def _told(method: str, table: str) -> str:
+    return PRIVATE[table] if method == "dp" else METHODS[method]
 
 
 def answers(guarded: Guard) -> dict[str, object]:
@@ -120,6 +134,20 @@ def test_the_same_people_stored_in_another_order_give_the_same_rows_in_the_same_
         found = answers(guarded)
         con.close()
         assert {query: rows for query, rows in found.items() if rows != expected[query]} == {}
+
+
+def test_private_answers_have_one_order_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise is taken away, so that rows and numbers are those of the records: any order of theirs would show."""
+    noise = pytest.importorskip("sdcduck.methods.dp.noise")
+    pytest.importorskip("opendp")
+    monkeypatch.setattr(noise, "noisy", lambda totals, scale, gaussian: list(totals))
+    found = []
+    for turn in range(2):
+        con, guarded = stored("dp", turn, str(tmp_path / f"people_{turn}"))
+        found.append(answers(guarded))
+        con.close()
+    assert sum(isinstance(rows, list) and len(rows) > 1 for rows in found[0].values()) > 9, found[0]
+    assert {query: rows for query, rows in found[1].items() if rows != found[0][query]} == {}
 
 
 def test_the_order_of_incomes_is_not_told_by_the_order_of_rows() -> None:

@@ -39,15 +39,19 @@ METHODS = {
     "rounding": ", method := 'rounding', base := 5",
     "suppression": ", method := 'suppression', publication := 'cells'",
 }
+PRIVATE = (
+    ", method := 'dp', epsilon := 1000, delta := 1e-9, per_question := 1, bounds := {'income': [0, 1e6]}, "
+    "domains := {'region': ['N', 'S', 'E', 'W'], 'sex': ['f', 'm'], 'age': range(0, 100)}"
+)
 Answers = dict[str, pa.Table]
 
 
 class Twins:
     """People under one method, of whom one is changed between questions."""
 
-    def __init__(self, method: str, arguments: str) -> None:
+    def __init__(self, method: str, arguments: str, file: Path | str = ":memory:") -> None:
         self.method = method
-        self.con = sdcduck.connect(secret="the secret of the tests")
+        self.con = sdcduck.connect(file, secret="the secret of the tests")
         # So many that no group is seen or not because of one of them.
         self.con.execute(PEOPLE.replace("range(400)", "range(8000)")).execute(PUBLIC)
         # Alone it is published as 1, and rounded to 0.
@@ -149,6 +153,38 @@ def test_one_unit_is_seen_in_no_group_and_in_no_value(method: str, show: Callabl
             same = of_no_number(twins.guard, text)
             assert rows(answer, same) == rows(without[text], same), text
     show(f"{method}: {len(plain)} of {len(texts)} forms answered, none with anything of one unit")
+
+
+def test_one_unit_is_seen_in_nothing_but_private_totals(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, show: Callable[[str], None]
+) -> None:
+    """Each total is drawn as 1000, whatever it is: then answers and refusals are the same to the last letter.
+
+    What noisy totals tell is measured by `test_private_answers`.
+    """
+    pytest.importorskip("opendp")
+    noise = pytest.importorskip("sdcduck.methods.dp.noise")
+    monkeypatch.setattr(noise, "noisy", lambda totals, scale, gaussian: [1000] * len(totals))
+    monkeypatch.setattr(noise, "chosen", lambda histograms, *_, gaussian: [500] * len(histograms))
+    twins = Twins("dp", PRIVATE, tmp_path / "twins.duckdb")
+    texts = forms(0)
+    plain = answers(twins.guard, texts)
+    for change in (
+        f"UPDATE people SET income = {INCOME} WHERE {UNIT}",
+        LIKE_NOBODY,
+        f"DELETE FROM people WHERE {UNIT}",
+    ):
+        twins.change(change)
+        found = answers(twins.guard, texts)
+        assert plain.keys() == found.keys()
+        for text, answer in found.items():
+            assert not shows_marks(answer), text
+            assert answer == plain[text], text
+    assert len(plain) >= 5
+    twins.con.close()
+    show(
+        f"dp: {len(plain)} of {len(texts)} forms answered, none with anything of one unit but its part of noisy totals"
+    )
 
 
 def test_the_marks_are_found_where_nothing_is_protected() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from attacked_methods import ALONE, METHODS, Population, population
+from attacked_methods import ALONE, METHODS, PRIVATE, Population, population
 from effort import times
 from fixtures_of_attacks import show
 from sqlglot import exp, parse_one
@@ -79,7 +79,7 @@ def outcome(asked: Population, query: str) -> str:
     return "answered"
 
 
-@pytest.mark.parametrize("method", [*METHODS, ALONE])
+@pytest.mark.parametrize("method", [*METHODS, ALONE, PRIVATE])
 def test_no_error_tells_of_somebody(show: Show, method: str) -> None:
     asked = population(method, 2, 240, 40)
     target, told, failed = asked.alone[0], 0, 0
@@ -94,7 +94,7 @@ def test_no_error_tells_of_somebody(show: Show, method: str) -> None:
         answered += seen == ["answered"] * 2
     show(f"errors, {method}: {told} of {len(ORACLES)} questions told of somebody; {answered} answered")
     assert told == failed == 0
-    assert answered > 10 or method in ("suppression", "rounding")
+    assert answered > (8 if method == PRIVATE else 10) or method in ("suppression", "rounding")
 
 
 # --- Functions -----------------------------------------------------------------------------------------------------------

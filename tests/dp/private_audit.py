@@ -191,6 +191,8 @@ CASES = [
     Case("sdc_dp_release, a count", EPSILON, DELTA, partial(released, "['true']", "add_remove")),
     Case("sdc_dp_release, counts and sums", EPSILON, DELTA, partial(released, f"['true'], ['x'], {_BOUNDS}", "add_remove")),
     Case("sdc_dp_release, means", EPSILON, DELTA, partial(released, f"means := ['x'], {_BOUNDS}", "add_remove")),
+    Case("sdc_dp_release, counts and sums, normal", EPSILON, DELTA, partial(released, f"['true'], ['x'], {_BOUNDS}, noise := 'normal'", "add_remove")),
+    Case("sdc_dp_release, who moves, normal", EPSILON, DELTA, partial(released, f"['true'], ['x'], {_BOUNDS}, noise := 'normal'", "replace")),
     Case("sdc_dp_release, who moves", EPSILON, DELTA, partial(released, f"['true'], ['x'], {_BOUNDS}", "replace")),
     Case("sdc_dp_mean_region", EPSILON, DELTA, regions),
     Case("sdc_dp_mean, Laplace, a column", EPSILON, 0.0, partial(means, 0.0, 1)),

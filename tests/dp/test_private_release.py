@@ -16,14 +16,14 @@ from scipy.stats import chi2, norm
 
 import sdcduck
 from sdcduck.errors import SDCError
-from sdcduck.methods.dp.allocation import allocate
+from sdcduck.methods.dp.allocation import allocate, allocate_laplace
 from sdcduck.methods.dp.calibration import gaussian_ratio
-from sdcduck.methods.dp.noise import LEAST_STEPS, grid_noise, step_of, with_noise
-from sdcduck.methods.dp.ratios import Ratio
+from sdcduck.methods.dp.noise import LAPLACE_STEPS, LEAST_STEPS, grid_noise, step_of, with_noise
+from sdcduck.methods.dp.ratios import Ratio, two_laplace_tail
 
 DRAWS = 100_000
 CHANCE = 1e-10
-EXACT = "epsilon := 1e12, delta := 0.1"
+EXACT = "epsilon := 1e12, delta := 0.1, noise := 'normal'"
 """With so large an epsilon hardly any noise is left."""
 
 
@@ -150,7 +150,7 @@ def test_the_numbers_are_those_of_the_allocation(people: duckdb.DuckDBPyConnecti
     shared = "noise_sd, xi, sigma, half_axis"
     for more in ("'volume'", "'mse', weights := [16, 9, 1]", "'none'"):
         released = people.execute(
-            f"SELECT {shared} FROM sdc_dp_release('people', ['ill'], ['age'], ['income'], {{'age': [-5, 5], 'income': [0, 100]}}, 1, 1e-5, {more})"
+            f"SELECT {shared} FROM sdc_dp_release('people', ['ill'], ['age'], ['income'], {{'age': [-5, 5], 'income': [0, 100]}}, 1, 1e-5, {more}, noise := 'normal')"
         ).fetchall()
         expected = people.execute(f"SELECT {shared} FROM sdc_dp_allocation([1, 10, 0.1], 1, 1e-5, {more})").fetchall()
         for one, other in zip(released, expected, strict=True):
@@ -214,7 +214,7 @@ def test_nothing_is_left_of_a_single_record_in_the_digits(con: duckdb.DuckDBPyCo
     step = step_of(1.0, 1 / gaussian_ratio(1, 1e-5))
     for source in ("t", "(FROM t WHERE x <> 0.3)", "(SELECT x / 3 AS x FROM t)"):
         ((total,),) = con.execute(
-            f"SELECT estimate FROM sdc_dp_release('{source}', sums := ['x'], bounds := {{'x': [0, 1]}}, epsilon := 1, delta := 1e-5)"
+            f"SELECT estimate FROM sdc_dp_release('{source}', sums := ['x'], bounds := {{'x': [0, 1]}}, epsilon := 1, delta := 1e-5, noise := 'normal')"
         ).fetchall()
         assert (total / step).is_integer()
 
@@ -275,6 +275,103 @@ def test_fiellers_intervals_hold_what_they_say() -> None:
     assert deviations == [pytest.approx(math.hypot(half * sd, 0.7 * sd) / 500)] * 2
 
 
+# --- Laplace noise ---------------------------------------------------------------------------------------------------
+
+
+def _released(con: duckdb.DuckDBPyConnection, columns: str, arguments: str) -> list[tuple[object, ...]]:
+    return con.execute(f"SELECT {columns} FROM sdc_dp_release('people', {arguments})").fetchall()
+
+
+def test_few_numbers_have_laplace_noise_and_cost_no_delta(people: duckdb.DuckDBPyConnection) -> None:
+    rows = _released(people, "noise, noise_sd, sensitivity, xi, sigma", "['ill'], epsilon := 1, delta := 1e-6")
+    assert rows == [("laplace", pytest.approx(math.sqrt(2)), 1, None, None)]
+    many = ", ".join(["'ill'"] * 30)
+    assert _released(people, "DISTINCT noise", f"[{many}], epsilon := 1, delta := 1e-6") == [("normal",)]
+    # The larger delta is, the sooner normal noise is the smaller.
+    assert _released(people, "DISTINCT noise", "['ill', 'ill', 'ill'], epsilon := 1, delta := 0.01") == [("normal",)]
+    # A test is one of normal noise.
+    assert _released(people, "noise", "['ill'], epsilon := 1, delta := 1e-6, eta := [5]") == [("normal",)]
+    told = people.execute("SELECT epsilon, delta, rho, what FROM sdc_synth_dp_ledger() ORDER BY release").fetchall()
+    assert told[0] == (1, 0, pytest.approx(0.5), "Laplace noise, objective 'volume': count(ill)")
+    assert [row[1] > 0 for row in told] == [False, True, True, True]
+
+
+def test_laplace_noise_is_shared_by_purpose(people: duckdb.DuckDBPyConnection) -> None:
+    asked = "['ill'], ['age'], bounds := {'age': [-5, 5]}, epsilon := 3, delta := 1e-9, noise := 'laplace'"
+    root = math.sqrt(2)
+    for objective, parts in (
+        ("volume", (1.5, 1.5)),
+        ("none", (3 / 11, 30 / 11)),
+        ("mse", (3 / (1 + 100 ** (1 / 3)), None)),
+    ):
+        (count, total) = _released(people, "noise_sd, sensitivity", f"{asked}, objective := '{objective}'")
+        second = 3 - parts[0] if parts[1] is None else parts[1]
+        assert (count[0], total[0]) == (pytest.approx(root / parts[0]), pytest.approx(10 * root / second))
+        assert (count[1], total[1]) == (1, 10)
+
+
+@pytest.mark.newest
+def test_intervals_and_boxes_of_laplace_noise_hold_what_they_say() -> None:
+    shared = allocate_laplace(np.array([1.0, 1e4, 10.0]), 1.0, "mse")
+    steps = [
+        step_of(width, sd, steps=LAPLACE_STEPS) for width, sd in zip((1.0, 1e4, 10.0), shared.deviations, strict=True)
+    ]
+    scales = np.repeat(shared.scales / steps, DRAWS).tolist()
+    noise = np.array(with_noise([0] * len(scales), scales, gaussian=False)).reshape(3, DRAWS) * np.array(steps)[:, None]
+    inside = np.abs(noise) <= shared.half_widths(0.95)[:, None]
+    assert ((inside.mean(axis=1) >= 0.943) & (inside.mean(axis=1) <= 0.957)).all()
+    together = (np.abs(noise) <= shared.half_axes(0.95)[:, None]).all(axis=0)
+    assert 0.943 <= together.mean() <= 0.957
+    assert noise.std(axis=1) == pytest.approx(shared.deviations, rel=0.05)
+    assert _least_epsilon(1 + noise[0] / shared.scales[0], noise[0] / shared.scales[0], 0.0) <= 1
+
+
+@pytest.mark.newest
+def test_intervals_of_means_by_laplace_noise_hold_what_they_say() -> None:
+    generator, draws, half = np.random.default_rng(11), 4_000, 2.0
+    for records, mean in ((500, 0.7), (60, -1.9), (40, 0.0), (5, 1.0)):
+        totals = records * mean + generator.laplace(scale=half * 3, size=draws)
+        counted = records + generator.laplace(scale=3, size=draws)
+        sd = 3 * math.sqrt(2)
+        ends = np.array(
+            [
+                Ratio(*one, half * sd, sd, laplace=True).ends(0.95, half)
+                for one in zip(totals.tolist(), counted.tolist(), strict=True)
+            ]
+        )
+        assert (ends[:, 0] <= ends[:, 1]).all()
+        covered = ((ends[:, 0] <= mean) & (mean <= ends[:, 1])).mean()
+        assert covered >= 0.935
+        assert covered <= 0.965 or records < 100
+    # A known number of records: the interval is that of the sum alone.
+    assert Ratio(50, 100, math.sqrt(2), 0, laplace=True).ends(0.95, 2) == pytest.approx((0.47004, 0.52996), abs=1e-5)
+
+
+def test_a_tail_of_two_laplace_numbers_is_what_draws_say() -> None:
+    draws = np.random.default_rng(3).laplace(size=(2, 200_000))
+    for one, other, distance in ((1.0, 0.3, 2.0), (1.0, 1.0, 3.0), (2.0, 1.9999, 4.0), (0.0, 1.0, 1.5)):
+        seen = (np.abs(one * draws[0] + other * draws[1]) > distance).mean()
+        assert two_laplace_tail(distance, one, other) == pytest.approx(seen, abs=0.006)
+
+
+def test_released_by_laplace_noise_is_right_but_for_it(people: duckdb.DuckDBPyConnection) -> None:
+    arguments = "['ill'], ['income'], ['age'], {'income': [0, 5000], 'age': [20, 60]}, epsilon := 1e6, delta := 1e-9, noise := 'laplace'"
+    groups = "by := 'ill', groups := ['true', 'false']"
+    for more in ("", ", neighbours := 'add_remove'", f", {groups}", f", {groups}, neighbours := 'add_remove'"):
+        rows = _released(people, "category, statistic, estimate, noise_sd, ci_low, ci_high", arguments + more)
+        for category, statistic, estimate, sd, low, high in rows:
+            if category is None and "by :=" in more:
+                continue
+            within = "true" if category is None else f"ill = {category}"
+            asked = {
+                "count(ill)": "count(*) FILTER (ill)", "count(*)": "count(*)", "sum(income)": "sum(least(income, 5000))",
+                "avg(age)": "avg(greatest(least(age, 60), 20))",
+            }[str(statistic)]  # fmt: skip
+            ((truth,),) = people.execute(f"SELECT {asked} FROM people WHERE {within}").fetchall()
+            assert abs(float(estimate) - float(truth)) <= 30 * float(sd) + 1e-9  # type: ignore[arg-type]
+            assert low <= estimate <= high  # type: ignore[operator]
+
+
 # --- separately by groups --------------------------------------------------------------------------------------------
 
 GROUPS = "by := 'region', groups := ['North', 'South', 'nobody''s']"
@@ -324,7 +421,7 @@ def test_a_record_of_wide_bounds_changes_its_own_group_most(regions: duckdb.Duck
 
 
 def test_groups_cost_no_more_than_one(regions: duckdb.DuckDBPyConnection) -> None:
-    call = "sdc_dp_release('lives', ['ill', 'true'], epsilon := 1, delta := 1e-5, neighbours := 'add_remove'{})"
+    call = "sdc_dp_release('lives', ['ill', 'true'], epsilon := 1, delta := 1e-5, neighbours := 'add_remove', noise := 'normal'{})"
     alone = regions.execute(f"SELECT noise_sd, half_axis FROM {call.format('')}").fetchall()
     rows = regions.execute(f"SELECT noise_sd, half_axis FROM {call.format(f', {GROUPS}')}").fetchall()
     assert len(rows) == 8
@@ -381,14 +478,14 @@ def test_an_empty_table_has_counts_and_sums_and_no_mean(people: duckdb.DuckDBPyC
 
 # --- what it costs ---------------------------------------------------------------------------------------------------
 
-ONE = "FROM sdc_dp_release('people', ['ill'], epsilon := 1, delta := 1e-5{})"
+ONE = "FROM sdc_dp_release('people', ['ill'], epsilon := 1, delta := 1e-5, noise := 'normal'{})"
 
 
 def test_each_release_is_charged_with_epsilon_delta_and_rho(people: duckdb.DuckDBPyConnection) -> None:
     for _ in range(2):
         people.execute(ONE.format("")).fetchall()
     people.execute("CREATE VIEW ill AS SELECT p.* FROM people p JOIN (SELECT 3 AS age) USING (age)")
-    people.execute("FROM sdc_dp_release('ill', ['ill'], epsilon := 2, delta := 1e-6)").fetchall()
+    people.execute("FROM sdc_dp_release('ill', ['ill'], epsilon := 2, delta := 1e-6, noise := 'normal')").fetchall()
     rows = people.execute(
         "SELECT release, data, neighbours, epsilon, delta, rho, spent, spent_delta, what FROM sdc_synth_dp_ledger()"
     ).fetchall()
@@ -507,7 +604,9 @@ def unchanged() -> Iterator[duckdb.DuckDBPyConnection]:
         (f"'people', ['ill'], {SPENT}, expected := [1]", "'expected' is for a test"),
         (f"'people', ['ill'], {SPENT}, eta := [1, 2]", "'eta' must hold 1 numbers"),
         (f"'people', ['ill'], {SPENT}, confidence := 95", "95 per cent is 0.95"),
-        ("'people', ['ill'], epsilon := 1e-12, delta := 1e-12", "'epsilon' is so small or so large"),
+        (f"'people', ['ill'], {SPENT}, noise := 'gaussian'", "'noise' must be"),
+        (f"'people', ['ill'], {SPENT}, noise := 'laplace', eta := [1]", "'eta' is for a test, which is one of normal noise"),
+        ("'people', ['ill'], epsilon := 1e-18, delta := 1e-12", "'epsilon' is so small or so large"),
         ("'people', ['ill'], epsilon := 1e300, delta := 1e-5", "'epsilon' must be a number from 1e-100 to"),
     ],
 )  # fmt: skip

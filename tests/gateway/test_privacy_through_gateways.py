@@ -24,7 +24,7 @@ def serving(folder: Path, *names: str) -> Iterator[list[Served]]:
     with closing(sdcduck.connect(register)) as con:
         for user in ("ann", "bob"):
             con.execute(f"FROM sdc_create_user('{user}', '{PASSWORD}')").fetchall()
-    served = [start(register, folder / name) for name in names]
+    served = [start(register, folder / name, "--flight-port", "0") for name in names]
     for one in served:
         one.database = "people"
     yield served
@@ -51,19 +51,19 @@ def rows(served: Served, user: str, query: str) -> list[tuple[object, ...]]:
 
 def test_a_budget_is_spent_once_by_all_and_answers_stay(gateways: list[Served]) -> None:
     one, other = gateways
-    assert rows(one, "ann", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 0, 0.0, 2)]
+    assert rows(one, "ann", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 0, 0.0, 2, "policy", None)]
     first = rows(one, "ann", BY_REGION)
     assert [region for region, *_ in first] == ["e", "n", "s", "w", None]
     assert sum(int(str(n)) for _, n, _ in first) == pytest.approx(PEOPLE, abs=50)
     assert rows(one, "ann", BY_REGION) == rows(other, "bob", BY_REGION) == first
-    assert rows(other, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 1, 40.0, 1)]
+    assert rows(other, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 1, 40.0, 1, "policy", None)]
     rows(other, "bob", "SELECT count(*) FROM people WHERE ill")
     for served in gateways:
         with pytest.raises(psycopg.Error, match=r"SDC080.*epsilon 80 of 100 is spent, 20 is free") as refused:
             rows(served, "ann", "SELECT count(*) FROM people WHERE NOT ill")
         assert refused.value.sqlstate == "53400"
         assert rows(served, "ann", BY_REGION) == first
-        assert rows(served, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 2, 80.0, 0)]
+        assert rows(served, "bob", "SHOW sdc_budget") == [("people", 100.0, 0.0, 40.0, 2, 80.0, 0, "policy", None)]
 
 
 def test_what_programs_ask_before_a_question_costs_nothing(gateway: Served) -> None:
@@ -78,6 +78,23 @@ def test_what_programs_ask_before_a_question_costs_nothing(gateway: Served) -> N
         con.pgconn.exec_prepared(b"asked", None)
         con.pgconn.exec_prepared(b"asked", None)
         assert con.execute("SHOW sdc_budget").fetchall()[0][4] == 1
+
+
+def test_what_a_question_would_cost_is_said_by_both_doors(gateway: Served) -> None:
+    """Through PostgreSQL and Arrow Flight SQL; the question in it is asked by nobody."""
+    adbc = pytest.importorskip("adbc_driver_flightsql.dbapi")
+    asked = "SELECT \"column\", sd, epsilon, paid, questions_left FROM sdc_dp_preview($$SELECT count(*) AS n FROM people WHERE region = 'n'$$)"
+    (row,) = rows(gateway, "ann", asked)
+    assert (row[0], *row[2:]) == ("n", 40.0, False, 1)
+    with (
+        adbc.connect(f"grpc://127.0.0.1:{gateway.flight}", db_kwargs={"username": "bob", "password": PASSWORD}) as con,
+        con.cursor() as cursor,
+    ):
+        cursor.execute(asked)
+        assert cursor.fetchall() == [row]
+    assert rows(gateway, "ann", "SHOW sdc_budget")[0][4] == 0
+    rows(gateway, "ann", "SELECT count(*) AS n FROM people WHERE region = 'n'")
+    assert rows(gateway, "bob", asked)[0][2:] == (0.0, True, 1)
 
 
 def test_the_log_has_no_numbers_that_were_drawn(gateway: Served) -> None:

@@ -295,7 +295,8 @@ def test_planning_describing_and_explaining_draw_nothing(make: Make, tmp_path: P
     assert guard.sql(f"DESCRIBE {query}").num_rows == 3
     explained = guard.explain(query)
     assert explained.answered
-    assert "epsilon 100 alone" in explained.notes[-1]
+    # A seventeenth of all: so many questions of Gaussian noise there would be.
+    assert "epsilon 58.8235 alone, for Laplace noise" in explained.notes[-1]
     rewritten = guard.rewrite(query)
     guard.close()
     con = sdcduck.connect(str(tmp_path / "register"))
@@ -326,7 +327,7 @@ def test_a_spent_budget_is_said_with_what_is_free(make: Make, tmp_path: Path) ->
     (row,) = guard.sql("SHOW sdc_budget").to_pylist()
     assert row == {
         "name": "people", "epsilon": 1.0, "delta": 0.0, "per_question": 0.4, "questions": 2, "spent": 0.8,
-        "questions_left": 0,
+        "questions_left": 0, "ledger": "policy", "until": None,
     }  # fmt: skip
     assert charges(tmp_path / "register") == 2
 
@@ -421,7 +422,7 @@ def test_without_its_ledger_a_table_is_not_answered(make: Make, tmp_path: Path, 
         shutil.rmtree(folder)
     for file in list(folder.iterdir()) if folder.exists() else []:
         if part == "changed" and file.suffix == ".jsonl":
-            file.write_text(file.read_text().replace("rho", "roh"))
+            file.write_text(file.read_text().replace("login", "logic"))
         elif file.name.endswith(part):
             file.unlink()
     for asked in (make(), *([] if part == "changed" else [guard])):  # who has read what is there need not read it again
@@ -453,6 +454,10 @@ def test_a_rho_is_no_epsilon(tmp_path: Path) -> None:
     con.close()
     with closing(sdcduck.open_guard(register)) as guard:
         assert "have a delta" in refusal(guard, "SELECT count(*) FROM people")
+        (standing,) = guard.sql("SHOW sdc_budget").to_pylist()
+        assert (standing["spent"], standing["questions_left"]) == (None, 0)
+        (cost,) = guard.dp_preview("SELECT count(*) FROM people").to_pylist()
+        assert (cost["enough"], cost["spent"], cost["questions_left"]) == (False, None, 0)
 
 
 def test_other_data_are_charged_anew(make: Make, tmp_path: Path) -> None:

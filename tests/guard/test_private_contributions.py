@@ -89,11 +89,11 @@ def test_the_noise_covers_the_worst_that_a_unit_can_do(neighbours: str, delta: f
     afters = [spread[::-1], heap[::-1]]
     counted, once = Noised(0, 1, 1.0, "count"), Noised(0, 1, 1.0, "count", once=True)
     worst = max(apart(one, other) for one in befores for other in afters)
-    assert sensitivity(counted, privacy, grouped=True) == pytest.approx(worst)
-    assert sensitivity(counted, privacy, grouped=False) == rows
+    assert sensitivity(counted, privacy, grouped=True, gaussian=delta > 0) == pytest.approx(worst)
+    assert sensitivity(counted, privacy, grouped=False, gaussian=delta > 0) == rows
     worst_once = max(apart(one, spread[::-1]) for one in befores[:2])
-    assert sensitivity(once, privacy, grouped=True) == pytest.approx(worst_once)
-    assert sensitivity(once, privacy, grouped=False) == 1
+    assert sensitivity(once, privacy, grouped=True, gaussian=delta > 0) == pytest.approx(worst_once)
+    assert sensitivity(once, privacy, grouped=False, gaussian=delta > 0) == 1
 
 
 def test_how_many_rows_are_looked_at_is_declared(tmp_path: Path) -> None:
@@ -108,10 +108,10 @@ def test_how_many_rows_are_looked_at_is_declared(tmp_path: Path) -> None:
     con.close()
     noise = []
     for place, records in enumerate((VISITS, f"SELECT * FROM ({VISITS}) WHERE age = (id * 7) % 90")):
-        with closing(sdcduck.open_guard(made(tmp_path / str(place), records))) as guard:
+        with closing(sdcduck.open_guard(made(tmp_path / str(place), records, per_question="0.1"))) as guard:
             noise.append(guard.noise("SELECT region, count(*) AS n FROM people GROUP BY region").to_pylist())
     assert noise[0] == noise[1]
-    with closing(sdcduck.open_guard(made(tmp_path / "one", contributions="1",
+    with closing(sdcduck.open_guard(made(tmp_path / "one", contributions="1", per_question="0.1",
                                          records=f"SELECT * FROM ({VISITS}) WHERE income = 0"))) as guard:  # fmt: skip
         (one,) = (row["sd"] for row in guard.noise("SELECT count(*) AS n FROM people").to_pylist())
     with closing(sdcduck.open_guard(tmp_path / "0")) as guard:

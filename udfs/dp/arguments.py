@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
-from sdcduck.methods.dp.allocation import OBJECTIVES, Allocation, allocate
+from sdcduck.methods.dp.allocation import OBJECTIVES, Allocation, LaplaceAllocation, allocate, allocate_laplace
 from sdcduck.methods.dp.calibration import gaussian_ratio
 from sdcduck.udfs.arguments import choice, is_finite, number, share, wrong
 
@@ -90,3 +90,7 @@ class Purpose:
             raise wrong("eta", "not be 0 everywhere", "there would be nothing to find")
         ratio = gaussian_ratio(epsilon, delta)
         return allocate(sensitivities, ratio, self.objective, weights=self.weights, eta=self.eta)
+
+    def share_laplace(self, sensitivities: Floats, epsilon: float) -> LaplaceAllocation:
+        """How Laplace noise is shared, of sensitivities as sums of absolute values."""
+        return allocate_laplace(sensitivities, epsilon, self.objective, weights=self.weights)

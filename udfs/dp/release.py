@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import duckdb
@@ -16,8 +17,8 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planners
 from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
-from sdcduck.methods.dp.allocation import Allocation
-from sdcduck.methods.dp.noise import KEPT, step_of, with_noise
+from sdcduck.methods.dp.allocation import NOISES, Allocation, LaplaceAllocation, is_smaller
+from sdcduck.methods.dp.noise import KEPT, LAPLACE_STEPS, LEAST_STEPS, step_of, with_noise
 from sdcduck.methods.dp.ratios import Ratio
 from sdcduck.quoting import folded, literal
 from sdcduck.udfs.arguments import choice, is_finite, needed, share, struct, wrong
@@ -45,6 +46,7 @@ class Statistic:
         offset: what each record has beside that part.
         width: by how much one record's part changes it at most.
         change: by how much the sum, or those of all groups as root of the sum of squares, changes between neighbours.
+        absolute: the same as sum of absolute values.
         mean: whether it is divided by the public number of records.
         count: whether it is a count.
         centre: of a mean that is divided by a noisy number of records, the middle of the bounds: the sum is about it.
@@ -55,6 +57,7 @@ class Statistic:
     offset: float = 0.0
     width: float = 1.0
     change: float = 1.0
+    absolute: float = 1.0
     mean: bool = False
     count: bool = False
     centre: float | None = None
@@ -197,17 +200,40 @@ class _Call:
     neighbours: str
     confidence: float
     by: Groups
+    noise: str
 
     @property
     def what(self) -> str:
         """As the ledger has it."""
         names = ", ".join(one.name for one in self.statistics)
-        return f"normal noise, objective '{self.purpose.objective}': {names}{self.by.described}"
+        law = "Laplace" if self.is_laplace else "normal"
+        return f"{law} noise, objective '{self.purpose.objective}': {names}{self.by.described}"
 
-    def shared(self, records: int) -> Allocation:
+    @cached_property
+    def is_laplace(self) -> bool:
+        """Which noise it is: that follows from the arguments alone. A test is one of normal noise."""
+        if self.noise != "least" or self.purpose.eta is not None:
+            return self.noise == "laplace"
+        return is_smaller(self._laplace(1), self._normal(1))
+
+    def shared(self, records: int) -> Allocation | LaplaceAllocation:
         """How the noise is shared, if there are so many records."""
+        return self._laplace(records) if self.is_laplace else self._normal(records)
+
+    def _normal(self, records: int) -> Allocation:
         changes = [one.change / records if one.mean else one.change for one in self.statistics]
         return self.purpose.share(np.array(changes), self.epsilon * KEPT, self.delta * KEPT)
+
+    def _laplace(self, records: int) -> LaplaceAllocation:
+        changes = [one.absolute / records if one.mean else one.absolute for one in self.statistics]
+        return self.purpose.share_laplace(np.array(changes), self.epsilon * KEPT)
+
+    def charge(self, session: Session) -> Charge:
+        """All of it, also the part that pays for the grid. Laplace noise has no delta."""
+        spent: tuple[float, float, float | None] = (self.epsilon, 0.0, None)
+        if not self.is_laplace:
+            spent = (self.epsilon, self.delta, self._normal(1).ratio)
+        return Charge(session, [self.relation], self.neighbours, self.what, *spent)
 
 
 def _counted(cursor: duckdb.DuckDBPyConnection, relation: Source, condition: str | None) -> Statistic:
@@ -231,9 +257,13 @@ def _statistics(
     check_named(declared, "bounds", used)
     check_named(instead, "defaults", used)
     # A record that is another one may leave a group and come into another.
-    moved = math.sqrt(2) if by.column and neighbours == "replace" else 1.0
+    twice = 2.0 if by.column and neighbours == "replace" else 1.0
+    moved = math.sqrt(twice)
     known_size = neighbours == "replace" and not by.column
-    found = [replace(_counted(cursor, relation, condition), change=moved) for condition in asked["counts"] or ()]
+    found = [
+        replace(_counted(cursor, relation, condition), change=moved, absolute=twice)
+        for condition in asked["counts"] or ()
+    ]
     for argument in ("sums", "means"):
         for name in asked[argument] or ():
             column = relation.number(name, argument)
@@ -242,19 +272,22 @@ def _statistics(
             shown, wide = f"{'avg' if argument == 'means' else 'sum'}({name})", high - low
             if known_size:
                 above = f"({value}) - {low!r}::DOUBLE"
-                found.append(Statistic(shown, above, low, wide, wide, mean=argument == "means"))
+                found.append(Statistic(shown, above, low, wide, wide, wide, mean=argument == "means"))
                 continue
             centre = low / 2 + high / 2 if argument == "means" else 0.0
             width = max(abs(low - centre), abs(high - centre))
-            change = width if neighbours == "add_remove" else max(wide, moved * width)
+            change, absolute = (
+                width if neighbours == "add_remove" else max(wide, times * width) for times in (moved, twice)
+            )
             part = f"({value}) - {centre!r}::DOUBLE" if centre else value
-            found.append(Statistic(shown, part, 0.0, width, change, centre=centre if argument == "means" else None))
+            middle = centre if argument == "means" else None
+            found.append(Statistic(shown, part, 0.0, width, change, absolute, centre=middle))
     if not found:
         raise SDCError("one of the arguments 'counts', 'sums' and 'means' must name something to release")
     if not any(one.width for one in found):
         raise wrong("bounds", "leave room for the values", "what lies between equal bounds is known without the data")
     if any(one.centre is not None for one in found):
-        found.append(Statistic(_ALL, "true", change=moved, count=True))
+        found.append(Statistic(_ALL, "true", change=moved, absolute=twice, count=True))
     return found
 
 
@@ -262,11 +295,12 @@ def plan_dp_release(
     session: Session, text: str | None, counts: list[str] | None, sums: list[str] | None, means: list[str] | None,
     bounds: str | None, epsilon: float | None, delta: float | None, objective: str | None, weights: Given, eta: Given,
     expected: Given, defaults: str | None, neighbours: str | None, confidence: float | None, by: str | None,
-    groups: list[str] | None,
+    groups: list[str] | None, noise: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_dp_release``: a row a number, made when the statement runs."""
     spent = cost(epsilon, delta)
     relation_of = choice(neighbours, "neighbours", NEIGHBOURS)
+    law = choice(noise, "noise", NOISES)
     held = share(confidence, "confidence", zero=False, one=False)
     check_library()
     with session.cursor() as cursor:
@@ -282,19 +316,19 @@ def plan_dp_release(
                     "one by the other, as the number of records is not public"
                 )
     purpose = Purpose.read(objective, weights, eta, len(found))
+    if law == "laplace" and purpose.eta is not None:
+        raise SDCError("argument 'eta' is for a test, which is one of normal noise")
     against = numbers(expected, "expected", len(found))
     if against is not None and purpose.eta is None:
         raise SDCError("argument 'expected' is for a test: say by argument 'eta' what the alternative is")
     call = _Call(
         relation, found, *spent, purpose, np.zeros(len(found)) if against is None else against, relation_of, held,
-        separately,
+        separately, law,
     )  # fmt: skip
     call.shared(1)  # what it says of `eta` does not depend on the data
 
     def make() -> pa.Table:
-        # All of it is charged, also the part that pays for the grid.
-        charge = Charge(session, [relation], relation_of, call.what, *spent, call.shared(1).ratio)
-        return _released(session, call, charge)
+        return _released(session, call, call.charge(session))
 
     return Rows(make)
 
@@ -313,7 +347,8 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
         asked = [place for place, one in enumerate(call.statistics) if one.width and math.isfinite(noise[place])]
         # The noise of a mean is that of its sum, divided by the number of records.
         of_sums = {place: noise[place] * (records if call.statistics[place].mean else 1) for place in asked}
-        steps = {place: step_of(call.statistics[place].width, of_sums[place]) for place in asked}
+        finest = LAPLACE_STEPS if call.is_laplace else LEAST_STEPS
+        steps = {place: step_of(call.statistics[place].width, of_sums[place], steps=finest) for place in asked}
         columns = ", ".join(call.statistics[place].total(steps[place]) for place in asked)
         read = {row[0]: row[1:] for row in cursor.execute(call.by.totals(call.relation, columns)).fetchall()}
     charge.write()
@@ -326,7 +361,9 @@ def _released(session: Session, call: _Call, charge: Charge) -> pa.Table:
         for label in call.by.labels
         for place, total in zip(asked, nobody[label], strict=True)
     ]
-    drawn = with_noise(sums, [of_sums[place] / steps[place] * widening[place] for _, place in places])
+    scale = math.sqrt(0.5) if call.is_laplace else 1.0
+    scales = [scale * of_sums[place] / steps[place] * widening[place] for _, place in places]
+    drawn = with_noise(sums, scales, gaussian=not call.is_laplace)
     made = dict(zip(places, drawn, strict=True))
     rows = []
     widths = _Widths.of(call, shared)
@@ -350,26 +387,34 @@ class _Widths:
     xi: list[float | None]
 
     @classmethod
-    def of(cls, call: _Call, shared: Allocation) -> _Widths:
+    def of(cls, call: _Call, shared: Allocation | LaplaceAllocation) -> _Widths:
         noise = shared.deviations
         axes: list[float] | list[None] = [None] * len(noise)
         if np.isfinite(noise).all():
             axes = shared.half_axes(call.confidence, len(call.by.labels)).tolist()
-        xi = [None if math.isnan(one) else one for one in shared.xi.tolist()]
+        xi: list[float | None] = [None] * len(noise)
+        if isinstance(shared, Allocation):
+            xi = [None if math.isnan(one) else one for one in shared.xi.tolist()]
         return cls(noise.tolist(), shared.half_widths(call.confidence).tolist(), axes, xi)
 
 
 def _rows(
-    call: _Call, shared: Allocation, widths: _Widths, label: str | None, estimates: list[float | None]
-) -> list[dict[str, object]]:
+    call: _Call, shared: Allocation | LaplaceAllocation, widths: _Widths, label: str | None,
+    estimates: list[float | None],
+) -> list[dict[str, object]]:  # fmt: skip
     """The rows of a group that the user sees: all of it follows from noisy numbers and from what is public."""
-    moved = np.array([math.nan if value is None else value for value in estimates]) - call.expected
-    p_value = None if call.purpose.eta is None else shared.p_value(call.purpose.eta, moved)
+    sigma, p_value = None, None
+    if isinstance(shared, Allocation):
+        moved = np.array([math.nan if value is None else value for value in estimates]) - call.expected
+        sigma, p_value = shared.sigma, None if call.purpose.eta is None else shared.p_value(call.purpose.eta, moved)
+    shown = {"category": label, "sigma": sigma, "p_value": p_value, "noise": "laplace" if sigma is None else "normal"}
     rows: list[dict[str, object]] = []
     for place, (one, estimate) in enumerate(zip(call.statistics, estimates, strict=True)):
-        row: dict[str, object] = {"statistic": one.name, "category": label, "sigma": shared.sigma, "p_value": p_value}
+        row: dict[str, object] = {"statistic": one.name, **shown}
         if one.centre is not None:
-            found = Ratio(float(estimate or 0), float(estimates[-1] or 0), widths.noise[place], widths.noise[-1])
+            found = Ratio(
+                float(estimate or 0), float(estimates[-1] or 0), widths.noise[place], widths.noise[-1], call.is_laplace
+            )
             low, high = found.ends(call.confidence, one.width)
             mean = found.estimate(one.width)
             row |= {"ci_low": one.centre + low, "ci_high": one.centre + high}

@@ -14,7 +14,7 @@ import duckdb
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy, Privacy
-from sdcduck.catalog.cost_files import CostFile
+from sdcduck.catalog.cost_files import PERIODS, CostFile
 from sdcduck.errors import SDCError
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import choice, number, wrong
@@ -23,24 +23,31 @@ from sdcduck.udfs.source import Source
 _EXAMPLE = "{'region': ['north', 'south']}"
 _MOST_VALUES = 10_000
 _MOST_ROWS = 1000
+_LEDGERS = ("policy", "login")
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _LARGEST_BOUND, _SMALLEST_BOUND = 9e14, 1e-9
 
 
 def read_privacy(
     method: str, epsilon: float | None, delta: float | None, per_question: float | None, domains: str | None,
-    neighbours: str | None, contributions: int | None, table: Source, dimensions: tuple[str, ...],
+    neighbours: str | None, contributions: int | None, ledger: str | None, epsilon_per: str | None, table: Source,
+    dimensions: tuple[str, ...],
 ) -> Privacy:  # fmt: skip
     """What the answers about a table may cost.
 
     Raises:
         SDCError: it is nothing that there is, or goes with another method.
     """
-    given = {"epsilon": epsilon, "delta": delta or None, "per_question": per_question, "domains": domains}
+    given = {
+        "epsilon": epsilon, "delta": delta or None, "per_question": per_question, "domains": domains,
+        "epsilon_per": epsilon_per,
+    }  # fmt: skip
     if method != "dp":
         for argument, value in given.items():
             if value is not None:
                 raise SDCError(f"argument '{argument}' goes with method := 'dp'")
+        if choice(ledger, "ledger", _LEDGERS) != "policy":
+            raise SDCError("argument 'ledger' goes with method := 'dp'")
         return Privacy()
     if importlib.util.find_spec("opendp") is None:
         raise SDCError("differential privacy needs the package 'opendp': pip install 'sdcduck[dp]'")
@@ -63,7 +70,11 @@ def read_privacy(
     if not 1e-6 <= of_one <= 100 or of_all > 1000:
         raise SDCError("argument 'epsilon': a question costs 1e-6 to 100, and all together 1000 at most")
     asked = choice(neighbours, "neighbours", ("replace", "add_remove"))
-    return Privacy(of_all, beyond, of_one, asked, _domains(domains, table, dimensions), secrets.token_hex(8), int(rows))
+    return Privacy(
+        of_all, beyond, of_one, asked, _domains(domains, table, dimensions), secrets.token_hex(8), int(rows),
+        choice(ledger, "ledger", _LEDGERS),
+        "" if epsilon_per is None else choice(epsilon_per, "epsilon_per", PERIODS),
+    )  # fmt: skip
 
 
 def _domains(

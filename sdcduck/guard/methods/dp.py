@@ -69,8 +69,7 @@ class DifferentialPrivacy:
         They are compared as the type that was declared: that cannot fail, whatever type a column has by now.
         """
         domains = ", ".join(
-            f"CASE WHEN TRY_CAST({identifier(name)} AS {kind}) IN ({', '.join(value_of(kind, one) for one in values)}) "
-            f"THEN {identifier(name)} END AS {identifier(name)}"
+            f"CASE WHEN {_of_domain(identifier(name), kind, values)} THEN {identifier(name)} END AS {identifier(name)}"
             for name, kind, values in self.policy.privacy.domains
         )
         table = identifier(self.policy.name)
@@ -147,13 +146,14 @@ class DifferentialPrivacy:
 
     def _sum(self, value: str, low: float, high: float, condition: str, statistic: str, of: str) -> str:
         """The sum of values in whole steps of a grid: of those that are finite numbers, each between these ends."""
+        return self._sum_of_bounded(_within(value, low, high), low, high, condition, statistic, of)
+
+    def _sum_of_bounded(
+        self, value: str, low: float, high: float, condition: str, statistic: str, of: str
+    ) -> str:  # fmt: skip
+        """The same of values that are between these ends as they stand, or NULL."""
         step = 2.0 ** (math.ceil(math.log2(max(abs(low), abs(high)))) - _STEPS)
-        within = (
-            f"CASE WHEN {value} BETWEEN {low!r} AND {high!r} THEN {value} "
-            f"WHEN {value} > {high!r} AND {value} <= {_FINITE} THEN {high!r} "
-            f"WHEN {value} < {low!r} AND {value} >= -{_FINITE} THEN {low!r} END"
-        )
-        steps = f"CAST(round(({within}) * {1 / step!r}) AS BIGINT)"
+        steps = f"CAST(round(({value}) * {1 / step!r}) AS BIGINT)"
         noised = Noised(min(0, math.floor(low / step)), max(0, math.ceil(high / step)), step, statistic, of)
         return self._total(f"sum({chosen(condition, steps)})", noised)
 
@@ -162,11 +162,15 @@ class DifferentialPrivacy:
         low, high = self._ends(called)
         middle, most = (low + high) / 2, (high - low) / 2
         # Beyond the bounds a square could overflow, and what is not finite is no value.
-        value = f"CAST({measure} AS DOUBLE)"
-        distance = f"({_within(value, low, high)} - {middle!r})"
+        distance = f"({_within(f'CAST({measure} AS DOUBLE)', low, high)} - {middle!r})"
+        # As DuckDB subtracts them: rounding keeps the order of numbers, so that no distance is beyond these.
+        ends = low - middle, high - middle
+        farthest = max(map(abs, ends))
         known = self.known(records, measure, condition)
-        total = self._sum(distance, -most, most, condition, "moment", called)
-        squares = self._sum(f"({distance} * {distance})", 0.0, most * most, condition, "moment", called)
+        total = self._sum_of_bounded(distance, *ends, condition, "moment", called)
+        squares = self._sum_of_bounded(
+            f"({distance} * {distance})", 0.0, farthest * farthest, condition, "moment", called
+        )
         variance = f"({squares} - {total} * {total} / {known}) / ({known} - 1)"
         largest = f"{most * most!r} * {known} / ({known} - 1)"
         return f"(CASE WHEN {known} > 1 THEN greatest(least({variance}, {largest}), 0) END)"
@@ -207,8 +211,36 @@ class DifferentialPrivacy:
 
 
 def _within(value: str, low: float, high: float) -> str:
-    """A finite number, made one between these ends; of anything else, NULL."""
-    return f"CASE WHEN {value} BETWEEN -{_FINITE} AND {_FINITE} THEN greatest(least({value}, {high!r}), {low!r}) END"
+    """A finite number, made one between these ends; of anything else, NULL.
+
+    Three comparisons take a third of the time of ``greatest`` and ``least``.
+    """
+    return (
+        f"CASE WHEN {value} BETWEEN {low!r} AND {high!r} THEN {value} "
+        f"WHEN {value} > {high!r} AND {value} <= {_FINITE} THEN {high!r} "
+        f"WHEN {value} < {low!r} AND {value} >= -{_FINITE} THEN {low!r} END"
+    )
+
+
+def _of_domain(column: str, kind: str, values: tuple[str, ...]) -> str:
+    """Whether a value is of a domain.
+
+    IN with a list becomes a join, which takes as long as all the rest, and is made where nobody reads the column, too.
+
+    >>> _of_domain('"age"', "INTEGER", ("2", "0", "1"))
+    'TRY_CAST("age" AS INTEGER) BETWEEN 0 AND 2'
+    >>> print(_of_domain('"sex"', "VARCHAR", ("f", "m")))
+    TRY_CAST(CAST("sex" AS VARCHAR) AS ENUM('f', 'm')) IS NOT NULL
+    """
+    if kind == "VARCHAR":
+        return f"TRY_CAST(CAST({column} AS VARCHAR) AS ENUM({', '.join(map(literal, values))})) IS NOT NULL"
+    if kind == "BOOLEAN" and len(values) == 2:
+        return f"TRY_CAST({column} AS BOOLEAN) IS NOT NULL"
+    if kind not in ("BOOLEAN", "DATE"):
+        numbers = sorted(map(int, values))
+        if numbers[-1] - numbers[0] == len(numbers) - 1:
+            return f"TRY_CAST({column} AS {kind}) BETWEEN {numbers[0]} AND {numbers[-1]}"
+    return f"TRY_CAST({column} AS {kind}) IN ({', '.join(value_of(kind, one) for one in values)})"
 
 
 def value_of(kind: str, text: str) -> str:

@@ -35,7 +35,13 @@ def inline_records(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
         return
     if len(set(every)) < len(every) or not policies.keys().isdisjoint(every):
         return
-    while (cte := next((cte for cte in tree.find_all(exp.CTE) if _is_records(cte, private)), None)) is not None:
+    # Of other columns for a name, as in FROM c AS t(a, b), nothing is moved either.
+    renamed = {folded(table.name) for table in tree.find_all(exp.Table) if table.alias_column_names}
+    while True:
+        found = (cte for cte in tree.find_all(exp.CTE) if _is_records(cte, private))
+        cte = next((cte for cte in found if folded(cte.alias) not in renamed), None)
+        if cte is None:
+            return
         _put(tree, cte)
 
 

@@ -92,8 +92,20 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     >>> round(zcdp_epsilon(0.1, 1e-6), 4)
     2.1419
     """
-    if rho == 0:
-        return 0.0
+    return 0.0 if rho == 0 else max(0.0, _best_order(rho, delta)[1])
+
+
+def zcdp_order(rho: float, delta: float) -> float:
+    """The order alpha of the Renyi divergence from which that epsilon follows. rho above 0.
+
+    >>> round(zcdp_order(0.1, 1e-6), 2)
+    11.66
+    """
+    return 1 + math.exp(_best_order(rho, delta)[0])
+
+
+def _best_order(rho: float, delta: float) -> tuple[float, float]:
+    """The logarithm of alpha - 1 that gives the least epsilon, and that."""
 
     def bound(at: float) -> float:
         more = math.exp(at)  # alpha - 1
@@ -102,8 +114,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
 
     best = scipy.optimize.minimize_scalar(bound, bounds=(-20.0, 60.0), method="bounded", options={"xatol": 1e-10})
     # The expansion above is convex only near its minimum; the order of the plain conversion is tried, too.
-    plain = 0.5 * math.log(-math.log(delta) / rho) if delta < 1 else 0.0
-    return max(0.0, min(float(best.fun), bound(max(-20.0, min(60.0, plain)))))
+    plain = max(-20.0, min(60.0, 0.5 * math.log(-math.log(delta) / rho) if delta < 1 else 0.0))
+    return min((float(best.x), float(best.fun)), (plain, bound(plain)), key=lambda found: found[1])
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:

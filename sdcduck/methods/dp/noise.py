@@ -15,8 +15,9 @@ holds.
 
 For totals whose costs add up, noise with a delta is discrete Gaussian and costs are rho of zero-concentrated
 differential privacy, which add up whatever is asked next (Bun and Steinke 2016; Canonne, Kamath and Steinke 2020);
-without one it is discrete Laplace and costs are epsilons. Under costs that add up so, Gaussian noise is always the
-smaller of the two: rho buys a variance of 1 / (2 rho) for one number of sensitivity 1, where Laplace noise has 1 / rho.
+without one it is discrete Laplace and costs are epsilons. Of one rho Gaussian noise is always the smaller of the two:
+rho buys a variance of 1 / (2 rho) for one number of sensitivity 1, where Laplace noise of epsilon = sqrt(2 rho) has
+1 / rho. Of one epsilon it is not: Laplace noise needs no delta, and what delta buys is for many numbers.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ import scipy
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
+from sdcduck.methods.dp.calibration import zcdp_order
 
 Floats = NDArray[np.float64]
 
@@ -42,6 +44,8 @@ LEAST_STEPS = 2.0**34
 """Steps of the grid in the standard deviation of normal noise that is calibrated exactly, at least."""
 MOST = 2**62
 """Totals are taken for no more than this, which no neighbour makes differ by more than before."""
+LAPLACE_STEPS = 2.0**20
+"""The same of Laplace noise: it is exact on any grid, and is to look like what it is on a fine one."""
 _FINEST_RANGE = 2.0**30
 """Steps of the grid in the range of a value, at least."""
 _MOST_STEPS = 2.0**57
@@ -85,24 +89,28 @@ def draw(noise: Any, values: Sequence[Any], check: Callable[[], object] = lambda
     return noisy
 
 
-def step_of(width: float, deviation: float, reach: float | None = None) -> float:
+def step_of(width: float, deviation: float, reach: float | None = None, *, steps: float = LEAST_STEPS) -> float:
     """The step of the grid for a number that changes by at most ``width``, and its noise: a power of two.
 
-    What a record adds is as many steps as 64 bits hold: it is at most ``reach`` in size, if not ``width``.
+    What a record adds is as many steps as 64 bits hold: it is at most ``reach`` in size, if not ``width``. There are so
+    many ``steps`` in the deviation at least.
 
     >>> step_of(100.0, 40.0) == 2.0**-29
     True
     """
-    step = 2.0 ** math.floor(math.log2(min(width / _FINEST_RANGE, deviation / LEAST_STEPS)))
+    step = 2.0 ** math.floor(math.log2(min(width / _FINEST_RANGE, deviation / steps)))
     if step < 1e-290 or not deviation / step <= _MOST_STEPS or not (reach or width) / step <= _MOST_OF_RECORD:
         raise SDCError("argument 'epsilon' is so small or so large that there is no such noise")
     return step
 
 
-def with_noise(steps: Sequence[int], deviations: Sequence[float]) -> list[int]:
-    """Whole numbers of steps, each with noise of its own standard deviation, in steps."""
-    drawn = {deviation: iter(grid_noise(deviation, count)) for deviation, count in Counter(deviations).items()}
-    return [value + next(drawn[deviation]) for value, deviation in zip(steps, deviations, strict=True)]
+def with_noise(steps: Sequence[int], scales: Sequence[float], *, gaussian: bool = True) -> list[int]:
+    """Whole numbers of steps, each with noise of its own scale, in steps: of normal noise the standard deviation."""
+    drawn = {
+        scale: iter(draw(measurement(scale, gaussian=gaussian, whole=True), [0] * count))
+        for scale, count in Counter(scales).items()
+    }
+    return [value + next(drawn[scale]) for value, scale in zip(steps, scales, strict=True)]
 
 
 def grid_noise(deviation: float, count: int = 1) -> list[int]:
@@ -195,6 +203,12 @@ def rho_of(epsilon: float, delta: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if epsilon_of(middle, delta) <= epsilon else (low, middle)
     return low
+
+
+@lru_cache(100)
+def order_of(rho: float, delta: float) -> float:
+    """The order of the Renyi divergence at which so much rho has its epsilon at ``delta``."""
+    return zcdp_order(rho, delta)
 
 
 def _choice(scale: float, gaussian: bool) -> Any:
