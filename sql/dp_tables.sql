@@ -138,7 +138,7 @@ CREATE OR REPLACE MACRO sdc_dp_sigma(epsilon, delta, sensitivity := 1, method :=
 --| statistic         | estimate | sensitivity | noise_sd
 --| ------------------+----------+-------------+---------
 --| count(ward = 'A') |      3.0 |         1.0 |      0.0
---| sum(patient)      |      9.0 |        10.0 |   0.0003
+--| sum(patient)      |      9.0 |        10.0 |      0.0
 --| @source Shoham & Rinott (2022), PSD; Balle & Wang (2018); Canonne, Kamath & Steinke (2020); Mironov (2012); OpenDP
 
 --| sdc_dp_composition(source, delta := 1e-6) -> TABLE

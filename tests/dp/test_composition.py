@@ -56,7 +56,7 @@ def test_what_is_known_by_rho_alone(con: duckdb.DuckDBPyConnection) -> None:
 def test_the_ledger_is_a_source(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE people AS SELECT i % 2 = 0 AS ill FROM range(100) r(i)")
     for _ in range(3):
-        con.execute("FROM sdc_dp_release('people', ['ill'], epsilon := 1, delta := 1e-6)").fetchall()
+        con.execute("FROM sdc_dp_release('people', ['ill'], epsilon := 1, delta := 1e-6, noise := 'normal')").fetchall()
     found = _of("FROM sdc_synth_dp_ledger() WHERE data = ''people''", con, 1e-6)
     assert found["basic"][:3] == (3, 3, pytest.approx(3e-6))
     assert found["zcdp"][3] == pytest.approx(1.5 * gaussian_ratio(1, 1e-6) ** 2, rel=1e-6)

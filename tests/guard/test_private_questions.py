@@ -239,7 +239,7 @@ REFUSED = {
     "SELECT sum(DISTINCT age) FROM people": "SDC081",
     "SELECT count(DISTINCT income) FROM people": "SDC041",
     "SELECT region, count(*) FROM people GROUP BY ROLLUP(region, income)": "SDC041",
-    "WITH a AS (SELECT region FROM people) SELECT count(*) FROM a AS x(r) WHERE r = 'n'": "SDC005",
+    "WITH a AS (SELECT region FROM people) SELECT count(*) FROM a AS x(r) WHERE r = 'n'": "SDC022",
     "WITH RECURSIVE a AS (SELECT region FROM people UNION SELECT region FROM a) SELECT count(*) FROM a": "SDC",
 }  # fmt: skip
 
