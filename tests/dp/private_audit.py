@@ -31,7 +31,7 @@ from sdcduck.methods.dp.means import mean_noise
 from sdcduck.methods.dp.moments import GRID, Moments, upper
 from sdcduck.methods.dp.noise import KEPT, Released, grid_noise, step_of
 from sdcduck.methods.dp.pca import APPROXIMATE, MECHANISMS, Mechanism
-from sdcduck.methods.dp.regression import ProductNoise
+from sdcduck.methods.dp.regression import noisy_products, product_noise
 
 Floats = NDArray[np.float64]
 
@@ -178,11 +178,11 @@ def entries(mechanism: str, changed: int, runs: int) -> Floats:
 
 def regressions(delta: float, changed: int, runs: int) -> Floats:
     """Of `sdc_dp_regression`: the entries of the noisy matrix that a record changes, and their sum."""
-    noise, sampler = ProductNoise.of(3, RECORDS, EPSILON, delta), Released()
+    noise, sampler = product_noise(3, RECORDS, EPSILON, delta), Released()
     rows = np.tile([1.0, 1.0, 1.0], (RECORDS, 1))
     rows[:changed] = [1.0, -1.0, -1.0]
     truth = rows.T @ rows / RECORDS
-    drawn = np.array([noise.put_on(truth, sampler) for _ in range(runs)])
+    drawn = np.array([noisy_products(truth, noise, sampler) for _ in range(runs)])
     return np.column_stack([drawn[:, 0, 1], drawn[:, 0, 2], drawn[:, 0, 1] + drawn[:, 0, 2]])
 
 

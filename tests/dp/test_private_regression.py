@@ -11,7 +11,7 @@ import pytest
 from effort import times
 from seeded_noise import Seeded
 
-from sdcduck.methods.dp.regression import Fit, ProductNoise, product_changes
+from sdcduck.methods.dp.regression import Fit, noisy_products, product_changes, product_noise
 
 # --- the noise -------------------------------------------------------------------------------------------------------
 
@@ -60,11 +60,11 @@ def test_without_noise_it_is_least_squares() -> None:
 def test_intervals_hold_the_coefficients(records: int, epsilon: float, delta: float) -> None:
     generator, sampler, runs = np.random.default_rng(3), Seeded(4), times(300, 3000)
     truth, inside = np.array([0.1, 0.4, -0.3, 0.1]), np.zeros(4)
-    noise = ProductNoise.of(5, records, epsilon, delta)
+    noise = product_noise(5, records, epsilon, delta)
     for _ in range(runs):
         x = generator.uniform(-1, 1, (records, 3))
         y = truth[0] + x @ truth[1:] + generator.uniform(-0.1, 0.1, records)
-        fit = Fit.of(noise.put_on(products(np.column_stack([x, y])), sampler), records, noise.sd)
+        fit = Fit.of(noisy_products(products(np.column_stack([x, y])), noise, sampler), records, noise.sd)
         assert not fit.shrunk
         inside += np.abs(fit.coefficients - truth) <= fit.half_widths(0.95)
     assert inside.min() / runs >= 0.95 - 4 * math.sqrt(0.05 * 0.95 / runs) - 0.01
@@ -74,14 +74,14 @@ def test_intervals_hold_the_coefficients(records: int, epsilon: float, delta: fl
 def test_too_much_noise_is_said() -> None:
     values = np.random.default_rng(1).uniform(-1, 1, (100, 3))
     for seed in range(50):
-        noise = ProductNoise.of(4, 100, 0.1, 0.0)
-        fit = Fit.of(noise.put_on(products(values), Seeded(seed)), 100, noise.sd)
+        noise = product_noise(4, 100, 0.1, 0.0)
+        fit = Fit.of(noisy_products(products(values), noise, Seeded(seed)), 100, noise.sd)
         assert fit.shrunk
         assert np.isfinite(fit.coefficients).all()
         assert np.isnan(fit.errors).all()
     # Columns that follow from one another have no coefficients of their own, whatever the noise.
     twice = np.column_stack([values[:, 0], values[:, 0], values[:, 1]])
-    assert Fit.of(ProductNoise.of(4, 100, 1e9, 0.0).put_on(products(twice), Seeded(1)), 100, 1e-9).shrunk
+    assert Fit.of(noisy_products(products(twice), product_noise(4, 100, 1e9, 0.0), Seeded(1)), 100, 1e-9).shrunk
 
 
 # --- in SQL ----------------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from sdcduck.functions.jobs import reads
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.dp.moments import Moments
 from sdcduck.methods.dp.noise import Floats, Released
-from sdcduck.methods.dp.regression import Fit, ProductNoise
+from sdcduck.methods.dp.regression import Fit, noisy_products, product_noise
 from sdcduck.udfs.arguments import choice, needed, share, wrong
 from sdcduck.udfs.dp.bounded import NULLS, Column, bounds_of, columns_of, costs, moments_of
 from sdcduck.udfs.dp.ledger import Charge
@@ -45,10 +45,10 @@ def plan_dp_regression(
         Charge(session, [relation], "replace", what, cost)  # what must not be released need not be read
         with reads(session.cursor()) as cursor:
             moments = enough(moments_of(cursor, relation, used, gaps).get(None), len(used) + 1)
-        noise = ProductNoise.of(len(used) + 1, moments.n, cost, part)
+        noise = product_noise(len(used) + 1, moments.n, cost, part)
         spent = part if noise.law == "normal" else 0.0
         Charge(session, [relation], "replace", what, cost, spent, noise.ratio).write()
-        noisy = noise.put_on(_products(moments), Released())
+        noisy = noisy_products(_products(moments), noise, Released())
         centres, units = (np.array([getattr(column, of) for column in used]) for of in ("centre", "unit"))
         fit = Fit.of(noisy, moments.n, noise.sd).in_units(centres, units)
         return _table(("(constant)", *names), fit, level, noise.law)

@@ -25,9 +25,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy
 
-from sdcduck.methods.dp.calibration import gaussian_ratio, gaussian_sigma
 from sdcduck.methods.dp.moments import mirrored
 from sdcduck.methods.dp.noise import Floats, Sampler
+from sdcduck.methods.dp.smaller_noise import SmallerNoise
 
 _CLEAR = 4.0
 """How many times the norm of its noise the smallest eigenvalue of A has to be."""
@@ -42,48 +42,22 @@ def product_changes(entries: int) -> tuple[float, float]:
     return 2.0 * (entries**2 // 4) + entries - 1, math.sqrt(entries**2 + (entries - 1) / 2)
 
 
-@dataclass(frozen=True)
-class ProductNoise:
-    """The noise of each entry of the mean of products.
+def product_noise(entries: int, records: int, epsilon: float, delta: float) -> SmallerNoise:
+    """The noise of each entry of the mean of products of so many records, of which one is replaced.
 
-    Attributes:
-        law: 'laplace' or 'normal'.
-        scale: of Laplace noise, or the standard deviation of normal noise.
-        ratio: sensitivity / sigma of normal noise.
+    Entries are off by rounding, which neighbours need not share.
+
+    >>> product_noise(3, 1000, 1, 0).law, product_noise(10, 1000, 1, 1e-6).law
+    ('laplace', 'normal')
     """
+    absolute, euclidean = (change / records * (1 + records * 2.0**-50) for change in product_changes(entries))
+    return SmallerNoise.of(absolute, euclidean, epsilon, delta)
 
-    law: str
-    scale: float
-    ratio: float | None = None
 
-    @property
-    def sd(self) -> float:
-        """The standard deviation."""
-        return self.scale * (math.sqrt(2) if self.law == "laplace" else 1)
-
-    @classmethod
-    def of(cls, entries: int, records: int, epsilon: float, delta: float) -> ProductNoise:
-        """For so many records, of which one is replaced: by a delta above 0 the smaller noise.
-
-        Entries are off by rounding, which neighbours need not share.
-
-        >>> ProductNoise.of(3, 1000, 1, 0).law, ProductNoise.of(10, 1000, 1, 1e-6).law
-        ('laplace', 'normal')
-        """
-        absolute, euclidean = (
-            change / records * (1 + records * 2.0**-50) for change in product_changes(entries)
-        )  # fmt: skip
-        laplace = cls("laplace", absolute / epsilon)
-        if delta == 0:
-            return laplace
-        normal = cls("normal", gaussian_sigma(epsilon, delta, euclidean), gaussian_ratio(epsilon, delta))
-        return normal if normal.sd < laplace.sd else laplace
-
-    def put_on(self, products: Floats, sampler: Sampler) -> Floats:
-        """The mean of vv' (q, q), with noise everywhere but in the corner that is 1."""
-        triangle = products[np.triu_indices(len(products))][1:]
-        draw = sampler.laplace if self.law == "laplace" else sampler.normal
-        return mirrored(np.concatenate([[1.0], draw(triangle, self.scale)]))
+def noisy_products(products: Floats, noise: SmallerNoise, sampler: Sampler) -> Floats:
+    """The mean of vv' (q, q), with noise everywhere but in the corner that is 1."""
+    triangle = products[np.triu_indices(len(products))][1:]
+    return mirrored(np.concatenate([[1.0], noise.put_on(triangle, sampler)]))
 
 
 @dataclass(frozen=True)
