@@ -37,7 +37,7 @@ _SCALARS = words_in(
     "pow power ** ^ sqrt cbrt exp ln log log2 log10 mod fmod even sin cos tan asin acos atan atan2 pi "
     "radians degrees to_days to_months to_years to_hours to_minutes to_seconds to_weeks date_add "
     "isnan isinf isfinite instr position strpos string_split chr ascii unicode list_value "
-    "struct_pack coalesce ifnull row constant_or_null today "
+    "struct_pack coalesce ifnull row constant_or_null today now transaction_timestamp "
     "current_date get_current_time to_timestamp make_timestamp strptime try_strptime date_bin "
     "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains array_contains list_has array_has "
     "list_position list_slice array_slice list_sort array_sort list_reverse_sort list_distinct array_distinct "
@@ -73,7 +73,6 @@ INSTEAD = {
     "format_of_postgres": "a || ': ' || b, or printf('%s: %s', a, b)",
     "initcap": "upper(left(x, 1)) || lower(substring(x, 2))",
     "like_with_a_list": "a LIKE 'x%' OR a LIKE 'y%'",
-    "now": "current_date or current_timestamp",
     "similar_to_of_postgres": "x LIKE 'a%', or regexp_full_match(x, 'a.*')",
     "to_char": "strftime(x, '%Y-%m'); PostgreSQL clients may write to_char(x, 'YYYY-MM'), but not all patterns",
     "to_date": "DATE '2024-05-31'; PostgreSQL clients may write to_date('2024-05-31', 'YYYY-MM-DD')",

@@ -24,6 +24,9 @@ SET = "_set"
 Keys = dict[str, tuple[str, exp.Expr]]
 """The grouping expressions of a block, by their SQL: the names of their columns, and the expressions as checked."""
 
+TIMES = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
+"""Words that say what time it is: `WORDS_OF_TIME`."""
+
 _WIDE = {exp.DataType.Type.INT128, exp.DataType.Type.UINT128, exp.DataType.Type.INT256, exp.DataType.Type.UINT256}
 _MOST_DIGITS = 27  # 10^11 decimals of so many add up to less than 10^38
 _FAMILIES = {

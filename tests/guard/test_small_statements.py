@@ -180,3 +180,24 @@ def test_errors_name_nothing_hidden(one: Guard, query: str) -> None:
     with pytest.raises(Refused) as told:
         one.sql(query)
     assert "did you mean" not in str(told.value)
+
+
+@pytest.mark.parametrize(("query", "name"), [
+    ("SELECT current_date", "current_date"), ("SELECT CURRENT_TIMESTAMP", "current_timestamp"), ("SELECT now()", "current_timestamp"),
+    ("SELECT today() + 1 AS x, current_date", "x"), ("SELECT localtimestamp", "localtimestamp"), ("SELECT current_time AS t", "t"),
+    ("SELECT d FROM (SELECT current_date AS d) WHERE d = current_date", "d"),
+    ("SELECT current_date, region, count(*) AS n FROM people GROUP BY region", "current_date"),
+])  # fmt: skip
+def test_what_time_it_is(one: Guard, query: str, name: str) -> None:
+    """A column that is called as the word for it is no column that the word could be taken for."""
+    answer = one.sql(query)
+    assert answer.column_names[0] == name
+    assert answer.num_rows >= 1
+
+
+def test_now_is_when_the_statement_began(one: Guard) -> None:
+    """However it is called, and as a limit of what is counted."""
+    asked = "SELECT now() = current_timestamp AS a, transaction_timestamp() = now() AS b, now()::DATE = today() AS c"
+    assert one.sql(asked).to_pylist() == [{"a": True, "b": True, "c": True}]
+    everybody = one.sql("SELECT count(*) AS n FROM people")
+    assert one.sql("SELECT count(*) AS n FROM people WHERE age < year(now()) - 1000") == everybody

@@ -233,6 +233,9 @@ _AGGREGATES = frozenset(
 )
 """Aggregates that sqlglot takes for any function."""
 
+_NOW = ("now", "transaction_timestamp")
+"""Functions that say when a statement began, as current_timestamp does."""
+
 _WORD = re.compile(r"\w+")
 
 _ALSO_WORDS = ("", "=", "CURRENT ROW", "NO OTHERS")
@@ -265,6 +268,8 @@ def _normalize(tree: exp.Expr) -> None:
     for call in list(tree.find_all(exp.Anonymous)):
         if folded(call.name) == "count_star" and not call.expressions:
             call.replace(exp.Count(this=exp.Star(), big_int=True))
+        elif folded(call.name) in _NOW and not call.expressions:
+            call.replace(exp.CurrentTimestamp())
         elif folded(call.name) in _AGGREGATES:
             call.replace(exp.AnonymousAggFunc(this=folded(call.name), expressions=call.expressions))
     for quantile in list(tree.find_all(exp.ApproxQuantile)):

@@ -9,8 +9,9 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.calls import Drawn, Grouping, Numbered, Sets, unknown_name
-from sdcduck.guard.expressions import RELEASED
+from sdcduck.guard.expressions import RELEASED, TIMES
 from sdcduck.guard.passes.draft import Draft, Written
 from sdcduck.guard.passes.normalize import bracket_keys
 from sdcduck.guard.passes.output_names import output_names
@@ -36,6 +37,7 @@ def render(draft: Draft) -> None:
     draft.columns_now = output_names(draft.tree)
     draft.grouped, draft.constant = _is_grouped(draft.tree), _is_constant(draft.tree)
     draft.sets = tuple(_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets)
+    _words_of_time_apart(draft.tree)
     text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
     if text is not None:
         draft.text, draft.releases = text, text.releases
@@ -43,6 +45,25 @@ def render(draft: Draft) -> None:
         raise Refused("SDC006")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
         draft.answer = draft.start.rewrite(draft.plain, draft.policies, probes=draft.probes, again=True)
+
+
+def _words_of_time_apart(tree: exp.Expr) -> None:
+    """Write ``current_date`` as a subquery where a column is called so, in place: DuckDB takes it for that column.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one('SELECT CURRENT_DATE AS "current_date", CURRENT_DATE + 1 AS x')
+    >>> _words_of_time_apart(tree)
+    >>> print(tree.sql())
+    SELECT (SELECT CURRENT_DATE) AS "current_date", (SELECT CURRENT_DATE) + 1 AS x
+    """
+    for select in list(tree.find_all(exp.Select)):
+        if WORDS_OF_TIME.isdisjoint(folded(item.alias) for item in select.expressions):
+            continue
+        for word in list(select.find_all(*TIMES)):
+            if word.find_ancestor(exp.Select) is select:
+                place = exp.Null()
+                word.replace(place)
+                place.replace(exp.Subquery(this=exp.Select(expressions=[word])))
 
 
 def _sets(sets: Sets, draft: Draft) -> Counted:

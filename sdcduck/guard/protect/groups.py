@@ -8,6 +8,7 @@ from sqlglot import exp, parse_one
 
 from sdcduck.guard.calls import SETS, Numbered, with_numbers
 from sdcduck.guard.expressions import (
+    TIMES,
     Keys,
     aggregates,
     grouping_sets,
@@ -34,7 +35,6 @@ _OF_ONE_FORM = (
     | exp.DataType.NESTED_TYPES
     | {exp.DataType.Type.BOOLEAN, exp.DataType.Type.DECIMAL, exp.DataType.Type.UUID, exp.DataType.Type.UNION}
 ) - {exp.DataType.Type.INTERVAL}
-_WORDS_OF_TIME = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
 
 
 @dataclass
@@ -88,7 +88,7 @@ def settle_group_by_all(select: exp.Select) -> None:
     if group is None or group.args.get("all") is not True:
         return
     items = [item.unalias() for item in select.expressions if not has_aggregate(item)]
-    if any(item.find(exp.Column, *_WORDS_OF_TIME) is not None for item in items):
+    if any(item.find(exp.Column, *TIMES) is not None for item in items):
         return
     if not any(map(aggregates, _outer_parts(select))):
         raise Refused("SDC040")

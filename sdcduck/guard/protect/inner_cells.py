@@ -18,15 +18,13 @@ from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Sets
-from sdcduck.guard.expressions import text
+from sdcduck.guard.expressions import TIMES, text
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier
 
 CELLS, PLACE = "_sdc_cells", "_sdc_place"
 """The table of inner cells, and its column with the number of each."""
-
-_TIMES = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
 
 
 def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
@@ -104,7 +102,7 @@ def _check(sets: exp.Select, alias: str, policy: Policy) -> None:
     """Refuse what is not made of the dimensions of one table."""
     if any(query is not sets for query in sets.find_all(exp.Query)):
         raise Refused("SDC071", "a subquery beside records: ask it first, and write what it says into WHERE")
-    if sets.find(*_TIMES) is not None or any(map(_is_until_today, sets.find_all(exp.Anonymous))):
+    if sets.find(*TIMES) is not None or any(map(_is_until_today, sets.find_all(exp.Anonymous))):
         raise Refused("SDC071", "the time of day: write the date")
     dimensions = {folded(name) for name in policy.dimensions} | {PLACE}
     for column in sets.find_all(exp.Column):

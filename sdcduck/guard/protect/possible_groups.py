@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import conjuncts, is_aggregate, is_query
+from sdcduck.guard.expressions import TIMES, conjuncts, is_aggregate, is_query
 from sdcduck.guard.methods.dp import value_of
 from sdcduck.guard.protect.materialize import APART
 from sdcduck.guard.protect.progress import Progress
@@ -31,7 +31,6 @@ from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier
 
-_TIMES = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
 _CLAUSES = frozenset(["expressions", "from_", "joins", "where", "with_"])
 _MOST_COMBINATIONS = 50_000
 
@@ -137,7 +136,7 @@ def _check(part: exp.Expr, aliases: set[str], apart: set[str], progress: Progres
 
 
 def _check_columns(part: exp.Expr, aliases: set[str]) -> None:
-    if part.find(*_TIMES) is not None:
+    if part.find(*TIMES) is not None:
         raise Refused("SDC081", "the time of day: write the date")
     if any(column.table not in aliases for column in columns_of(part)):
         raise Refused("SDC081", "a column that is not of the table")
@@ -163,7 +162,7 @@ def _check_with(scope: Scope, select: exp.Select) -> None:
     for cte in with_.expressions if with_ is not None else []:
         if not cte.alias.startswith(APART) or not _is_public(cte.this, scope.progress, set()):
             raise Refused("SDC081", "records beside a WITH that is not public")
-        if cte.find(*_TIMES) is not None:
+        if cte.find(*TIMES) is not None:
             raise Refused("SDC081", "the time of day: write the date")
 
 
