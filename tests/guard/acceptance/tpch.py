@@ -20,7 +20,7 @@ import sdcduck
 from sdcduck.guard import Guard, Refused, guard
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "guard-tpch.md"
-NUMBERS = (1, 3, 4, 5, 6, 9, 12, 13, 14, 17, 19, 20, 21, 22)
+NUMBERS = (1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 15, 16, 17, 19, 20, 21, 22)
 
 _TABLES = """
 CREATE MACRO pick(i, column_, n) AS ((i + 613 * column_) ** 3 * 7919 + i * i * 104729) % 10007 % n;
@@ -36,12 +36,18 @@ CREATE TABLE customer AS SELECT i AS c_custkey, 'Customer#' || lpad(i::VARCHAR, 
     10 + pick(i, 1, 25)::INTEGER || '-' || lpad(i::VARCHAR, 7, '0') AS c_phone,
     (pick(i, 26, 10000) - 999.99)::DECIMAL(15, 2) AS c_acctbal FROM range(1, 401) t(i);
 CREATE TABLE supplier AS SELECT i AS s_suppkey, 'Supplier#' || lpad(i::VARCHAR, 9, '0') AS s_name,
-    'Street ' || pick(i, 28, 99)::INTEGER AS s_address, pick(i, 3, 25)::INTEGER AS s_nationkey FROM range(1, 51) t(i);
+    'Street ' || pick(i, 28, 99)::INTEGER AS s_address, pick(i, 3, 25)::INTEGER AS s_nationkey,
+    10 + pick(i, 3, 25)::INTEGER || '-' || lpad(i::VARCHAR, 7, '0') AS s_phone,
+    (pick(i, 30, 10000) - 999.99)::DECIMAL(15, 2) AS s_acctbal,
+    ['quick deposits', 'Customer slyly Complaints', 'even pinto beans'][(1 + pick(i, 31, 3))::INTEGER] AS s_comment
+    FROM range(1, 51) t(i);
 CREATE TABLE part AS SELECT i AS p_partkey, ['almond ', 'forest '][(1 + pick(i, 29, 2))::INTEGER] || ['green', 'red', 'blue'][(1 + pick(i, 4, 3))::INTEGER] || ' lace' AS p_name,
-    ['PROMO BRUSHED TIN', 'ECONOMY PLATED TIN', 'SMALL BRUSHED TIN', 'PROMO PLATED COPPER'][(1 + pick(i, 5, 4))::INTEGER] AS p_type,
-    ['Brand#12', 'Brand#23', 'Brand#34'][(1 + pick(i, 6, 3))::INTEGER] AS p_brand, (1 + pick(i, 7, 10))::INTEGER AS p_size,
+    'Manufacturer#' || (1 + pick(i, 32, 5))::INTEGER AS p_mfgr, CASE WHEN i > 100 THEN 'STANDARD POLISHED BRASS' ELSE
+    ['PROMO BRUSHED TIN', 'ECONOMY ANODIZED STEEL', 'SMALL BRUSHED TIN', 'PROMO PLATED COPPER'][(1 + pick(i, 5, 4))::INTEGER] END AS p_type,
+    ['Brand#12', 'Brand#23', 'Brand#34'][(1 + pick(i, 6, 3))::INTEGER] AS p_brand,
+    CASE WHEN i > 100 THEN 15 ELSE 1 + pick(i, 7, 10)::INTEGER END AS p_size,
     ['SM CASE', 'SM BOX', 'MED BAG', 'MED BOX', 'LG CASE'][(1 + pick(i, 8, 5))::INTEGER] AS p_container
-    FROM range(1, 101) t(i);
+    FROM range(1, 106) t(i);
 CREATE TABLE partsupp AS SELECT p_partkey AS ps_partkey, s_suppkey AS ps_suppkey,
     (1 + pick(p_partkey * 50 + s_suppkey, 27, 9))::INTEGER AS ps_availqty,
     (10 + pick(p_partkey * 50 + s_suppkey, 9, 900) / 10)::DECIMAL(15, 2) AS ps_supplycost FROM part, supplier;
@@ -88,13 +94,14 @@ class Question:
         why: it is refused.
         instead: the nearest text that is answered; empty where that is the benchmark's.
         changed: what is different there.
-        direct: the protected answer, computed another way: what every customer has in each group first.
+        direct: the protected answer, computed another way: what every customer has in each group first; empty where a
+            query is about public tables alone.
     """
 
     number: int
     asks: str
     benchmark: str
-    direct: str
+    direct: str = ""
     code: str = ""
     why: str = ""
     instead: str = ""
@@ -142,6 +149,17 @@ QUESTIONS = (
         JOIN {_by_figure("l_returnflag, l_linestatus", "(1 - l_discount)::DOUBLE * (1 + l_tax)::DOUBLE")} charge
             USING (l_returnflag, l_linestatus)
         JOIN {_by_figure("l_returnflag, l_linestatus", "l_discount")} discount USING (l_returnflag, l_linestatus)""",
+    ),
+    Question(
+        2, "The cheapest suppliers of a part",
+        """SELECT s_acctbal, s_name, n_name, p_partkey, p_mfgr, s_address, s_phone, s_comment
+        FROM part, supplier, partsupp, nation, region
+        WHERE p_partkey = ps_partkey AND s_suppkey = ps_suppkey AND p_size = 15 AND p_type LIKE '%BRASS'
+            AND s_nationkey = n_nationkey AND n_regionkey = r_regionkey AND r_name = 'EUROPE'
+            AND ps_supplycost = (SELECT min(ps_supplycost) FROM partsupp, supplier, nation, region
+                WHERE p_partkey = ps_partkey AND s_suppkey = ps_suppkey AND s_nationkey = n_nationkey
+                    AND n_regionkey = r_regionkey AND r_name = 'EUROPE')
+        ORDER BY s_acctbal DESC, n_name, s_name, p_partkey LIMIT 100""",
     ),
     Question(
         3, "The unshipped orders of largest revenue",
@@ -202,6 +220,51 @@ QUESTIONS = (
         SELECT total FROM {_by_figure("1 AS one", "l_discount")}""",
     ),
     Question(
+        7, "Revenue between two nations",
+        """SELECT supp_nation, cust_nation, l_year, sum(volume) AS revenue FROM (
+            SELECT n1.n_name AS supp_nation, n2.n_name AS cust_nation, extract(year FROM l_shipdate) AS l_year,
+                l_extendedprice * (1 - l_discount) AS volume
+            FROM supplier, lineitem, orders, customer, nation n1, nation n2
+            WHERE s_suppkey = l_suppkey AND o_orderkey = l_orderkey AND c_custkey = o_custkey
+                AND s_nationkey = n1.n_nationkey AND c_nationkey = n2.n_nationkey
+                AND ((n1.n_name = 'FRANCE' AND n2.n_name = 'GERMANY') OR (n1.n_name = 'GERMANY' AND n2.n_name = 'FRANCE'))
+                AND l_shipdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31') AS shipping
+        GROUP BY supp_nation, cust_nation, l_year ORDER BY supp_nation, cust_nation, l_year""",
+        f"""WITH lines AS (SELECT n1.n_name AS supp_nation, n2.n_name AS cust_nation, year(l_shipdate) AS l_year,
+                l_custkey AS customer, l.record_key AS key, l_extendedprice AS price, l_discount
+            FROM lineitem l JOIN customer ON c_custkey = l_custkey JOIN supplier ON s_suppkey = l_suppkey
+                JOIN nation n1 ON n1.n_nationkey = s_nationkey JOIN nation n2 ON n2.n_nationkey = c_nationkey
+            WHERE year(l_shipdate) IN (1995, 1996) AND (n1.n_name, n2.n_name) IN (('FRANCE', 'GERMANY'), ('GERMANY', 'FRANCE')))
+        SELECT supp_nation, cust_nation, l_year, total
+        FROM (SELECT supp_nation, cust_nation, l_year FROM (SELECT DISTINCT supp_nation, cust_nation, l_year, customer, key FROM lines)
+            GROUP BY ALL HAVING sdc_count(key) > 0)
+        LEFT JOIN {_by_figure("supp_nation, cust_nation, l_year", "1 - l_discount")} USING (supp_nation, cust_nation, l_year)""",
+    ),
+    Question(
+        8, "The share of a nation in the market of a region",
+        """SELECT o_year, sum(CASE WHEN nation = 'BRAZIL' THEN volume ELSE 0 END) / sum(volume) AS mkt_share FROM (
+            SELECT extract(year FROM o_orderdate) AS o_year, l_extendedprice * (1 - l_discount) AS volume,
+                n2.n_name AS nation
+            FROM part, supplier, lineitem, orders, customer, nation n1, nation n2, region
+            WHERE p_partkey = l_partkey AND s_suppkey = l_suppkey AND l_orderkey = o_orderkey AND o_custkey = c_custkey
+                AND c_nationkey = n1.n_nationkey AND n1.n_regionkey = r_regionkey AND r_name = 'AMERICA'
+                AND s_nationkey = n2.n_nationkey AND o_orderdate BETWEEN DATE '1995-01-01' AND DATE '1996-12-31'
+                AND p_type = 'ECONOMY ANODIZED STEEL') AS all_nations
+        GROUP BY o_year ORDER BY o_year""",
+        f"""WITH every AS (SELECT year(o_orderdate) AS o_year, l_custkey AS customer, l.record_key AS key,
+                l_extendedprice AS price, l_discount, n2.n_name AS nation
+            FROM lineitem l JOIN orders ON o_orderkey = l_orderkey JOIN customer ON c_custkey = o_custkey
+                JOIN nation n1 ON n1.n_nationkey = c_nationkey JOIN region ON r_regionkey = n1.n_regionkey
+                JOIN part ON p_partkey = l_partkey JOIN supplier ON s_suppkey = l_suppkey
+                JOIN nation n2 ON n2.n_nationkey = s_nationkey
+            WHERE r_name = 'AMERICA' AND year(o_orderdate) IN (1995, 1996) AND p_type = 'ECONOMY ANODIZED STEEL'),
+        whole AS (WITH lines AS (FROM every) SELECT o_year, total FROM {_by_figure("o_year", "1 - l_discount")}),
+        part_ AS (WITH lines AS (FROM every WHERE nation = 'BRAZIL') SELECT o_year, total FROM {_by_figure("o_year", "1 - l_discount")})
+        SELECT o_year, coalesce(part_.total, 0) / whole.total
+        FROM (SELECT o_year FROM (SELECT DISTINCT o_year, customer, key FROM every) GROUP BY ALL HAVING sdc_count(key) > 0)
+            LEFT JOIN whole USING (o_year) LEFT JOIN part_ USING (o_year)""",
+    ),
+    Question(
         9, "Profit by nation and year",
         """SELECT nation, o_year, sum(amount) AS sum_profit FROM (
             SELECT n_name AS nation, extract(year FROM o_orderdate) AS o_year,
@@ -230,6 +293,16 @@ QUESTIONS = (
                 AND p_name LIKE '%green%') AS profit
         GROUP BY nation, o_year ORDER BY nation, o_year DESC""",
         "a difference of two sums, each with noise of its own, in place of the sum of differences",
+    ),
+    Question(
+        11, "Parts that are worth most in stock",
+        """SELECT ps_partkey, sum(ps_supplycost * ps_availqty) AS value FROM partsupp, supplier, nation
+        WHERE ps_suppkey = s_suppkey AND s_nationkey = n_nationkey AND n_name = 'GERMANY'
+        GROUP BY ps_partkey
+        HAVING sum(ps_supplycost * ps_availqty) > (SELECT sum(ps_supplycost * ps_availqty) * 0.0001
+            FROM partsupp, supplier, nation
+            WHERE ps_suppkey = s_suppkey AND s_nationkey = n_nationkey AND n_name = 'GERMANY')
+        ORDER BY value DESC""",
     ),
     Question(
         12, "Late lines by ship mode and priority of the order",
@@ -273,6 +346,31 @@ QUESTIONS = (
             FROM lineitem JOIN part ON l_partkey = p_partkey WHERE l_shipdate BETWEEN DATE '1995-09-01' AND DATE '1995-09-30')
         SELECT 100 * (WITH lines AS (FROM every WHERE starts_with(p_type, 'PROMO')) SELECT total FROM {_by_figure("1 AS one", "1 - l_discount")})
             / (WITH lines AS (FROM every) SELECT total FROM {_by_figure("1 AS one", "1 - l_discount")})""",
+    ),
+    Question(
+        15, "The supplier with the largest revenue",
+        """WITH revenue (supplier_no, total_revenue) AS (
+            SELECT l_suppkey, sum(l_extendedprice * (1 - l_discount)) FROM lineitem
+            WHERE l_shipdate >= DATE '1996-01-01' AND l_shipdate < DATE '1996-01-01' + INTERVAL '3' MONTH
+            GROUP BY l_suppkey)
+        SELECT s_suppkey, s_name, s_address, s_phone, total_revenue FROM supplier, revenue
+        WHERE s_suppkey = supplier_no AND total_revenue = (SELECT max(total_revenue) FROM revenue)
+        ORDER BY s_suppkey""",
+        f"""WITH lines AS (SELECT l_suppkey, l_custkey AS customer, record_key AS key, l_extendedprice AS price, l_discount
+            FROM lineitem WHERE year(l_shipdate) = 1996 AND month(l_shipdate) <= 3),
+        revenue AS (FROM {_by_figure("l_suppkey", "1 - l_discount")}
+            SEMI JOIN (SELECT l_suppkey FROM (SELECT DISTINCT l_suppkey, customer, key FROM lines) GROUP BY ALL HAVING sdc_count(key) > 0)
+            USING (l_suppkey))
+        SELECT s_suppkey, s_name, s_address, s_phone, total FROM revenue JOIN supplier ON s_suppkey = l_suppkey
+        WHERE total = (SELECT max(total) FROM revenue)""",
+    ),
+    Question(
+        16, "Suppliers of kinds of parts",
+        """SELECT p_brand, p_type, p_size, count(DISTINCT ps_suppkey) AS supplier_cnt FROM partsupp, part
+        WHERE p_partkey = ps_partkey AND p_brand <> 'Brand#45' AND p_type NOT LIKE 'MEDIUM POLISHED%'
+            AND p_size IN (49, 14, 23, 45, 19, 3, 36, 9)
+            AND ps_suppkey NOT IN (SELECT s_suppkey FROM supplier WHERE s_comment LIKE '%Customer%Complaints%')
+        GROUP BY p_brand, p_type, p_size ORDER BY supplier_cnt DESC, p_brand, p_type, p_size""",
     ),
     Question(
         17, "Revenue lost without orders of small quantities",
@@ -449,7 +547,8 @@ one customer: `owned := {'o_orderkey': 'order'}`. What a query joins on it is jo
 are dimensions, because queries join and
 group by them: somebody who knows the key of an order can ask about it alone, so this is no policy for data with secrets.
 
-The table has what becomes of each query as the benchmark has it, with its validation parameters, and what has to be
+Of the 22 queries 10 and 18 are not here: they list single customers, which no method answers. 2, 11 and 16 are about public tables alone.
+The table has what becomes of each other query as the benchmark has it, with its validation parameters, and what has to be
 written in place of those that are refused. Below it are the queries as they are answered. The verdicts are those of
 the tests, which also compute every answer in another way, on a small database, whose rows are told here, and on the data
 of the benchmark at scale 0.01, from DuckDB's extension `tpch`; `make acceptance` writes this page.
