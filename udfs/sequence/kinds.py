@@ -7,7 +7,8 @@ that is below it. Two of them *fit* where both can be true of one person, and th
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from abc import ABC, abstractmethod
+from typing import Any
 
 import duckdb
 
@@ -22,38 +23,46 @@ _NUMBER = r"[-+]?[0-9]*[.]?[0-9]+(?:[eE][-+]?[0-9]+)?"
 _INTERVAL = rf"^\s*\[\s*({_NUMBER})\s*,\s*({_NUMBER})\s*[\[)]\s*$"
 
 
-class Kind(Protocol):
+class Kind(ABC):
     """How the values of a column are read, and what is said of them; all of it is SQL."""
 
     sql_type: str
     """Of what is known of the column."""
 
+    @abstractmethod
     def read(self, name: str, sql_type: str, which: str) -> str:
         """A value, from the column of one of the tables; NULL for NULL."""
 
+    @abstractmethod
     def distance(self, a: str, b: str) -> str:
         """The distance of two values."""
 
     def known(self, value: str) -> str:
         """What a value that was read says, in one form; NULL for NULL."""
+        return value
 
+    @abstractmethod
     def fits(self, a: str, b: str) -> str:
         """Whether both may be true."""
 
+    @abstractmethod
     def both(self, a: str, b: str) -> str:
         """What two say together that fit."""
 
+    @abstractmethod
     def within(self, a: str, b: str) -> str:
         """Whether one says all that the other does."""
 
     def apart(self, a: str, b: str) -> str:
         """The distance of what is known."""
+        return self.distance(a, b)
 
+    @abstractmethod
     def shown(self, a: str) -> str:
         """What is known, as a text."""
 
 
-class _Nominal:
+class _Nominal(Kind):
     sql_type = "VARCHAR[]"
 
     def read(self, name: str, sql_type: str, which: str) -> str:
@@ -76,14 +85,11 @@ class _Nominal:
     def within(self, a: str, b: str) -> str:
         return f"len({a}) > 0 AND list_has_all({b}, {a})"
 
-    def apart(self, a: str, b: str) -> str:
-        return self.distance(a, b)
-
     def shown(self, a: str) -> str:
         return f"CASE WHEN len({a}) = 1 THEN ({a})[1] ELSE {a}::VARCHAR END"
 
 
-class _Interval:
+class _Interval(Kind):
     sql_type = "STRUCT(low DOUBLE, high DOUBLE)"
 
     def __init__(self, step: float) -> None:
@@ -104,9 +110,6 @@ class _Interval:
     def distance(self, a: str, b: str) -> str:
         return f"sdc_dist_interval(({a}).low, ({a}).high, ({b}).low, ({b}).high, step := {self._step})"
 
-    def known(self, value: str) -> str:
-        return value
-
     def fits(self, a: str, b: str) -> str:
         return f"({a}).low < ({b}).high AND ({b}).low < ({a}).high"
 
@@ -116,16 +119,13 @@ class _Interval:
     def within(self, a: str, b: str) -> str:
         return f"({a}).low >= ({b}).low AND ({a}).high <= ({b}).high"
 
-    def apart(self, a: str, b: str) -> str:
-        return self.distance(a, b)
-
     def shown(self, a: str) -> str:
         low, high = (f"regexp_replace(({a}).{end}::VARCHAR, '[.]0$', '')" for end in ("low", "high"))
         single = f"({a}).high - ({a}).low <= {self._step}"
         return f"CASE WHEN {single} THEN {low} ELSE concat('[', {low}, ', ', {high}, ')') END"
 
 
-class _Number:
+class _Number(Kind):
     sql_type = "DOUBLE"
 
     def __init__(self, largest: float) -> None:
@@ -144,9 +144,6 @@ class _Number:
         apart = f"abs({a} - {b})"
         return f"CASE WHEN {apart} > {self._largest} THEN error({problem}) ELSE {apart} / {self._largest} END"
 
-    def known(self, value: str) -> str:
-        return value
-
     def fits(self, a: str, b: str) -> str:
         return f"{a} = {b}"
 
@@ -156,14 +153,11 @@ class _Number:
     def within(self, a: str, b: str) -> str:
         return f"{a} = {b}"
 
-    def apart(self, a: str, b: str) -> str:
-        return self.distance(a, b)
-
     def shown(self, a: str) -> str:
         return f"regexp_replace({a}::VARCHAR, '[.]0$', '')"
 
 
-class _Node:
+class _Node(Kind):
     """A node of a tree; what is known of it is the way from the top to it."""
 
     sql_type = "VARCHAR[]"
