@@ -136,8 +136,8 @@ release: $(STAMP)        ## the archive and the wheel in dist/, installed into a
 ptables: $(STAMP)        ## write the built-in p-tables into sql/perturbation.sql
 	@$(BIN)/python -m sdcduck.sql.builtin
 
-examples: $(STAMP)       ## run the examples of the SQL reference and write their outputs beside them; the functions for ibis
-	@$(BIN)/python tests/example_outputs.py && $(BIN)/python tests/ibis_functions.py
+examples: $(STAMP)       ## run the examples of the SQL reference and write their outputs beside them; the functions for ibis and Python
+	@$(BIN)/python tests/example_outputs.py && $(BIN)/python tests/ibis_functions.py && $(BIN)/python tests/python_functions.py
 
 acceptance: $(STAMP)     ## ask the guard what people ask, and write down what it answers
 	@$(BIN)/python tests/guard/acceptance/table.py && PYTHONPATH=tests/guard $(BIN)/python tests/guard/acceptance/tpch.py

@@ -4,6 +4,12 @@
 >>> con = sdcduck.connect()
 >>> con.execute("SELECT count(*) > 0 FROM sdc_functions()").fetchall()
 [(True,)]
+
+The functions that return a table are here without the ``sdc_`` of their names; `sdcduck.functions.tables` has all.
+
+>>> _ = con.execute("CREATE TABLE people AS SELECT range AS person_id, range % 2 AS region FROM range(10)")
+>>> sdcduck.protect(con, "people", unit="person_id", dimensions=["region"], method="threshold", min_units=3).fetchall()
+[('people', 'threshold', 10, 10, True)]
 """
 
 import sys
@@ -20,6 +26,7 @@ from sdcduck.report import assess, publication_report
 if TYPE_CHECKING:
     from sdcduck import pictures as pictures
     from sdcduck.functions.install import connect, install, new_secret, set_secret, uninstall
+    from sdcduck.functions.tables import *  # noqa: F403
 
 __all__ = [
     "SDCError", "assess", "connect", "install", "new_secret", "open_guard", "publication_report", "set_secret",
@@ -57,8 +64,10 @@ def __getattr__(name: str) -> Any:
         found = getattr(import_module("sdcduck.functions.install"), name)
         globals()[name] = found
         return found
+    if not name.startswith("_") and name in (tables := import_module("sdcduck.functions.tables")).__all__:
+        return getattr(tables, name)
     raise AttributeError(f"module 'sdcduck' has no attribute '{name}'")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *__all__, *import_module("sdcduck.functions.tables").__all__})

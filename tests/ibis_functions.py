@@ -10,7 +10,7 @@ from pathlib import Path
 from sdcduck.functions.reference import SQLFunction, sql_functions
 
 FILE = Path(__file__).parent.parent / "sdcduck" / "ibis" / "functions.py"
-_WIDTH = 120
+WIDTH = 120
 _QUOTES = '"' * 3
 _HEAD = '''"""The `sdc_*` SQL functions with types, for expressions on an ordinary ibis connection that sdcduck is installed on.
 
@@ -56,7 +56,7 @@ def _function(function: SQLFunction) -> str:
     arguments = "\n".join(map(_argument, function.arguments))
     return (
         f"@{function.kind}({_kind(function)})\n{_signature(function)}:\n"
-        f"{_wrapped(f'{_QUOTES}{function.summary}', 4, 4)}\n\n    Args:\n{arguments}\n    {_QUOTES}\n"
+        f"{wrapped(f'{_QUOTES}{function.summary}', 4, 4)}\n\n    Args:\n{arguments}\n    {_QUOTES}\n"
     )
 
 
@@ -68,15 +68,15 @@ def _signature(function: SQLFunction) -> str:
             parts.append("*")
             optional = True
         kind = _python(function.kind, kinds[name], required=default is None)
-        value = "" if default is None else _value(default)
+        value = "" if default is None else value_in_python(default)
         nothing = " | None" if value == "None" else ""
         parts.append(f"{_named(name)}: {kind}{nothing}{value and f' = {value}'}")
     shape = "Scalar" if function.kind == "aggregate" else "Value"
     start, end = f"def {function.name}(", f") -> ir.{_IBIS[_declared(function)][0]}{shape}"
     listed = ", ".join(parts)
-    if len(f"{start}{listed}{end}:") <= _WIDTH:
+    if len(f"{start}{listed}{end}:") <= WIDTH:
         return f"{start}{listed}{end}"
-    if len(listed) + 4 <= _WIDTH:
+    if len(listed) + 4 <= WIDTH:
         return f"{start}\n    {listed}\n{end}"
     return "\n".join([start, *(f"    {part}," for part in parts), end])
 
@@ -91,7 +91,7 @@ def _kind(function: SQLFunction) -> str:
     if declared != "STRUCT":
         return f'"{_IBIS[declared][1]}"'
     whole = f"struct<{', '.join(f'{name}: {_IBIS[kind][1]}' for name, kind in function.types_of_columns)}>"
-    lines = textwrap.wrap(whole, _WIDTH - 7, drop_whitespace=False)
+    lines = textwrap.wrap(whole, WIDTH - 7, drop_whitespace=False)
     return f'"{whole}"' if len(lines) == 1 else "".join(f'\n    "{line}"' for line in lines) + "\n"
 
 
@@ -103,7 +103,7 @@ def _python(kind: str, declared: str, *, required: bool) -> str:
     return "Value" if kind == "scalar" and required else _PYTHON[declared]
 
 
-def _value(sql: str) -> str:
+def value_in_python(sql: str) -> str:
     """A default as Python has it: nothing that could be changed."""
     if sql.startswith("["):
         return repr(tuple(literal_eval(sql)))
@@ -115,18 +115,18 @@ def _value(sql: str) -> str:
 def _argument(described: tuple[str, str]) -> str:
     name, told = described
     meaning = told.partition(": ")[2]
-    return _wrapped(f"{_named(name)}: {meaning}.".replace("filter :=", "where ="), 8, 12)
+    return wrapped(f"{_named(name)}: {meaning}.".replace("filter :=", "where ="), 8, 12)
 
 
 def _named(name: str) -> str:
     return "where" if name == "filter" else name
 
 
-def _wrapped(text: str, first: int, others: int) -> str:
+def wrapped(text: str, first: int, others: int) -> str:
     """Lines that are not too long; what is in backticks stays together."""
     kept = re.sub(r"`[^`]*`", lambda code: code[0].replace(" ", "\0"), text)
     lines = textwrap.fill(
-        kept, _WIDTH, initial_indent=" " * first, subsequent_indent=" " * others, break_on_hyphens=False
+        kept, WIDTH, initial_indent=" " * first, subsequent_indent=" " * others, break_on_hyphens=False
     )
     return lines.replace("\0", " ")
 
