@@ -328,14 +328,16 @@
 --| `small_counts` rounds only inner cells that contribute to small published counts, to 0 or the base, and chooses those
 --| that go up so that the published cells change as little as possible; all tables add up. `controlled` takes every cell
 --| to a multiple of the base next to it, tables add up, and the sum of the changes is the smallest there is; it is for
---| small publications. `random` draws every cell on its own, without bias; tables do not add up.
+--| small publications. `random` draws every cell on its own, without bias; tables do not add up. `midpoint` gives the middle
+--| of the range that a count lies in, cell by cell and without chance: with base 6 counts of 1 to 6 are 3, 7 to 12 are 9, and
+--| 0 is 0, as OpenSAFELY asks of what leaves it. Tables do not add up then, and differences of two cells can tell more.
 --|
 --| `threshold` rounds nothing: cell by cell, it leaves out counts below the base other than 0. That is no protection
 --| against differences: a cell that is left out alone follows from the total of its row. Take `sdc_suppress` for that.
 --|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication
 --| @arg base BIGINT: at least 2; the smallest count that `threshold` shows
---| @arg method VARCHAR: small_counts, controlled, random or threshold
+--| @arg method VARCHAR: small_counts, controlled, random, midpoint or threshold
 --| @arg freq VARCHAR: the count(..) column, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0
 --| @arg seed BIGINT: the same seed gives the same table; NULL: a new one each time

@@ -6,6 +6,7 @@ import itertools
 import json
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pytest
 from effort import times
@@ -18,6 +19,7 @@ from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.rounding import (
     below_threshold,
     controlled_rounding,
+    midpoint_rounding,
     random_rounding,
     small_count_rounding,
 )
@@ -225,7 +227,27 @@ def test_cells_below_a_threshold() -> None:
     assert list(below_threshold([0, 1, 2, 3, 4], 4)) == [False, True, True, True, False]
 
 
-@pytest.mark.parametrize("call", [lambda v: random_rounding(v, 3, seed=0), below_threshold])
+@pytest.mark.parametrize("base", [2, 3, 5, 6, 10])
+def test_midpoint_rounding_gives_the_middle_of_each_range(base: int) -> None:
+    """Against the ranges themselves; where a range has no middle number, the lower of the two."""
+    wanted = {0: 0}
+    for first in range(1, 100, base):
+        counts = list(range(first, first + base))
+        wanted |= dict.fromkeys(counts, counts[(base - 1) // 2])
+    assert dict(zip(wanted, midpoint_rounding(list(wanted), base).tolist(), strict=True)) == wanted
+
+
+def test_midpoint_rounding_in_sql(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE people AS SELECT 'g' || (range // 20) AS g, range % 3 AS s FROM range(57)")
+    query = "SELECT g, s, count(*) AS n FROM people GROUP BY CUBE (g, s)"
+    rows = con.execute(
+        f"SELECT original, rounded FROM sdc_round_table('{query}', base := 6, method := 'midpoint')"
+    ).fetchall()
+    assert rows == [(n, midpoint_rounding([n], 6).item()) for n, _ in rows]
+    assert {(57, 57), (20, 21), (17, 15), (6, 3), (7, 9)} <= set(rows)
+
+
+@pytest.mark.parametrize("call", [lambda v: random_rounding(v, 3, seed=0), below_threshold, midpoint_rounding])
 @pytest.mark.parametrize(
     ("values", "message"), [([-1, 2], "negative"), ([0.5, 1], "whole"), ([[1, 2]], "vector"), (["a"], "whole")]
 )
@@ -238,6 +260,8 @@ def test_parameters_are_checked() -> None:
     x = DummyMatrix.from_pairs(np.array([0, 1]), np.array([0, 0]), (2, 1))
     with pytest.raises(ValueError, match="base"):
         random_rounding([1], 1, seed=0)
+    with pytest.raises(ValueError, match="base"):
+        midpoint_rounding([1], 1)
     with pytest.raises(ValueError, match="2 numbers"):
         small_count_rounding(x, [1, 2, 3])
     with pytest.raises(ValueError, match="max_round"):

@@ -24,6 +24,7 @@ from sdcduck.methods.suppression.optimal import optimal_suppression
 from sdcduck.methods.suppression.rounding import (
     below_threshold,
     controlled_rounding,
+    midpoint_rounding,
     random_rounding,
     small_count_rounding,
 )
@@ -406,7 +407,7 @@ def plan_decimals(
 
 # --- Rounding ---------------------------------------------------------------------------------------------------------
 
-_ROUNDING_METHODS = ("small_counts", "controlled", "random", "threshold")
+_ROUNDING_METHODS = ("small_counts", "controlled", "random", "midpoint", "threshold")
 
 
 def plan_round_table(
@@ -433,6 +434,8 @@ def plan_round_table(
             rounded, left_out = z, below_threshold(z, least)
         elif how == "random":
             rounded = random_rounding(z, least, seed=chosen)
+        elif how == "midpoint":
+            rounded = midpoint_rounding(z, least)
         elif how == "controlled":
             rounded = controlled_rounding(inner.x, inner.inner_freq, least).cells
         else:
