@@ -36,6 +36,7 @@ from sdcduck.catalog.checked_outputs import (
     store_output,
 )
 from sdcduck.catalog.database import (
+    cannot_change,
     check_name,
     current_database,
     file_of,
@@ -159,6 +160,7 @@ __all__ = [
     "Twice",
     "User",
     "Variant",
+    "cannot_change",
     "cells_table",
     "charge_private_release",
     "check_name",

@@ -43,6 +43,20 @@ def is_read_only(con: duckdb.DuckDBPyConnection) -> bool:
     return row is not None and bool(row[0])
 
 
+def cannot_change(con: duckdb.DuckDBPyConnection) -> bool:
+    """Whether nobody can change what is read while the database is open: it is read-only, and no view reads files."""
+    if not is_read_only(con):
+        return False
+    own = "rtrim(current_setting('temp_directory'), '/') || '/'"
+    row = first_row(
+        con,
+        f"""SELECT (current_setting('enable_external_access') OR len(list_filter(current_setting('allowed_directories'),
+            lambda folder: folder NOT IN ({own}))) > 0)
+            AND EXISTS (FROM duckdb_views() WHERE NOT internal AND schema_name <> 'sdc')""",
+    )
+    return row is not None and not row[0]
+
+
 def file_of(con: duckdb.DuckDBPyConnection) -> Path | None:
     """The file of the database that a connection works in; None: it is in memory alone."""
     row = first_row(con, "SELECT path FROM duckdb_databases() WHERE database_name = current_database()")

@@ -70,6 +70,10 @@ def serve(
     plans_only: Annotated[
         bool, typer.Option("--plans-only", help="Answer nothing about records but the steps of plans (sdcduck plan).")
     ] = False,
+    allow_dir: Annotated[
+        list[Path] | None,
+        typer.Option(exists=True, file_okay=False, help="A folder of files that views may read; may be repeated."),
+    ] = None,
     connections: Annotated[int, typer.Option(min=1, help="Clients at a time.")] = 200,
     user_connections: Annotated[int, typer.Option(min=1, help="Of them, for each user.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.1, help="A statement that runs longer is stopped.")] = 60.0,
@@ -102,7 +106,7 @@ def serve(
         os.umask(os.umask(0o077) | 0o077)
         opened = open_file(
             file, limits, connections=connections, log=_audit_log(log, log_quota, log_size), memory=memory,
-            custodian_raw=custodian_raw, plans_only=plans_only,
+            custodian_raw=custodian_raw, plans_only=plans_only, allow_dirs=allow_dir or [],
         )  # fmt: skip
         _log_to_standard_error()
 
@@ -112,6 +116,8 @@ def serve(
             )
             if custodian_raw:
                 _say_who_sees_records(opened)
+            for problem in sorted({why for role in opened.roles.values() for why in role.guard.unanswered()}):
+                typer.echo(f"sdcduck: {problem}", err=True)
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
         serving = serve_clients(opened, options, ready, flight=flight, metrics=metrics)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -42,6 +42,7 @@ def open_file(
     memory: str | None = None,
     custodian_raw: bool = False,
     plans_only: bool = False,
+    allow_dirs: Sequence[Path] = (),
 ) -> SharedState:
     """What a gateway to a file serves; the file is held for reading.
 
@@ -51,6 +52,7 @@ def open_file(
         memory: limit of the database, such as ``2GB``; None: half of the machine's.
         custodian_raw: users with the role ``custodian`` are shown the records as they are.
         plans_only: the others are answered nothing about records but the steps of plans.
+        allow_dirs: folders that views may read.
 
     Raises:
         SDCError: there is no such file, or it has no policies or no users; nobody could be shown records, or not
@@ -72,6 +74,7 @@ def open_file(
                 log=log,
                 raw=raw,
                 plans_only=plans_only and not raw,
+                allow_dirs=allow_dirs,
             )
             users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
             roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))

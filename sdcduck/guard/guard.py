@@ -117,8 +117,7 @@ class Guard:
             catalog.policies(self._con)
         except (duckdb.CatalogException, duckdb.InvalidInputException):
             raise SDCError("this database has no policies; declare them with sdc_protect") from None
-        # Nobody can change a database that this process holds for reading.
-        unchanging = catalog.is_read_only(self._con)
+        unchanging = catalog.cannot_change(self._con)
         database = None if unchanging else catalog.current_database(self._con)
         self._limited = Limited(self._con, self._alone, seconds, database)
         macros = macros_of(self._con)
@@ -280,6 +279,11 @@ class Guard:
     def relations(self) -> list[tuple[Policy, dict[str, str]]]:
         """The relations that can be asked about, with the columns that are visible and their DuckDB types."""
         return self._database.relations(self._schema.version())
+
+    @in_memory()
+    def unanswered(self) -> list[str]:
+        """Why nothing is answered about some of the relations that have a policy, for the custodian."""
+        return self._database.unanswered(self._schema.version())
 
     def rewritten(
         self, query: str, user: str = "", *, first: Callable[[Question], None] | None = None

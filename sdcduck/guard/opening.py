@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+import threading
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from functools import cache
 from pathlib import Path
@@ -15,6 +16,7 @@ from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.errors import SDCError
 from sdcduck.functions.above import previews, rehearses
 from sdcduck.guard.guard import Guard
+from sdcduck.quoting import sql_value
 
 
 def open_guard(
@@ -26,6 +28,7 @@ def open_guard(
     log: str | Path | AuditLog | None = None,
     raw: bool = False,
     plans_only: bool = False,
+    allow_dirs: Sequence[str | Path] = (),
 ) -> Guard:
     """A guard over a connection that sdcduck is installed on, or over a file.
 
@@ -42,6 +45,8 @@ def open_guard(
             process write to it.
         raw: show the records of every table of the file as they are; see `Guard`.
         plans_only: answer nothing about records but the steps of plans (`sdc_plan_seal`).
+        allow_dirs: folders that views of the file may read, such as those of Parquet files; only with a file. Whoever
+            asks names no file.
     """
     written = log if log is None or isinstance(log, AuditLog) else AuditLog(log)
     if isinstance(database, duckdb.DuckDBPyConnection):
@@ -49,20 +54,61 @@ def open_guard(
             raise SDCError("a memory limit goes with a file: a connection has the limits of its database")
         if raw:
             raise SDCError("raw records are shown of a file only: a connection shows them anyway")
+        if allow_dirs:
+            raise SDCError("folders are allowed with a file: a connection reads what its database may")
         return Guard(database, role=role, seconds=seconds, log=written, plans_only=plans_only)
     if not Path(database).is_file():
         raise SDCError("there is no such database file")
-    config = locked(memory)
+    config, folders = locked(memory), _folders(allow_dirs)
+    later = {name: config.pop(name) for name in ("enable_external_access", "lock_configuration") if folders}
     try:
         con = duckdb.connect(str(database), read_only=True, config=config)
-    except duckdb.ConnectionException:
+        if folders:
+            _lock(con, folders, later)
+    except (duckdb.ConnectionException, duckdb.InvalidInputException):
         raise SDCError(
             "this process has the file open with other settings: guards of one file share one instance and take the "
-            "same memory; close the other guard or connection first"
+            "same memory and folders; close the other guard or connection first"
         ) from None
     except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
         raise SDCError("the file is no database of DuckDB") from None
     return Guard(con, role=role, seconds=seconds, log=written, raw=raw, plans_only=plans_only)
+
+
+def _folders(given: Sequence[str | Path]) -> list[str]:
+    """The folders, as DuckDB compares them.
+
+    Raises:
+        SDCError: one is none.
+    """
+    folders = []
+    for one in [given] if isinstance(given, str | Path) else given:
+        if not Path(one).is_dir():
+            raise SDCError("argument 'allow_dirs' must list folders that are there")
+        folders.append(f"{Path(one).resolve()}".rstrip("/") + "/")
+    return sorted(set(folders))
+
+
+_OPENING = threading.Lock()
+
+
+def _lock(con: duckdb.DuckDBPyConnection, folders: list[str], settings: Mapping[str, object]) -> None:
+    """Allow folders and nothing else: DuckDB takes them only after it has opened the file.
+
+    Raises:
+        duckdb.InvalidInputException: another guard of the file has other folders.
+    """
+    with _OPENING:
+        is_locked, allowed = con.execute(
+            "SELECT current_setting('lock_configuration'), current_setting('allowed_directories')"
+        ).fetchall()[0]
+        if not is_locked:
+            con.execute(f"SET allowed_directories = {sql_value(folders)}")
+            for name, value in settings.items():
+                con.execute(f"SET {name} = {sql_value(value)}")
+        elif not set(folders) <= set(allowed) or len(allowed) > len(folders) + 1:  # and one of DuckDB's own
+            con.close()
+            raise duckdb.InvalidInputException
 
 
 @rehearses

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.functions.registry import WITH_PYTHON
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier
 
@@ -69,8 +70,12 @@ class RelationSchemas:
         for shown, is_table in (("rowid, *", True), ("*", False)):
             try:
                 found = self.con.sql(f"SELECT {shown} FROM {identifier(name)}")
-            except NO_TABLE:
+            except NO_TABLE as problem:
+                if WITH_PYTHON in str(problem):
+                    raise Refused("SDC060", _MADE_WITH_PYTHON.format(name)) from None
                 continue
+            except (duckdb.PermissionException, duckdb.IOException):
+                raise Refused("SDC060", _READS_FILES.format(name)) from None
             columns = tuple(zip(map(str, found.columns), map(str, found.types), strict=True))
             called = is_table and any(folded(column) == "rowid" for column, _ in columns[1:])
             if called and catalog.is_view(self.con, name):  # with a column of that name
@@ -92,5 +97,13 @@ class RelationSchemas:
 
 
 GONE = "{}: the table was removed"
+_READS_FILES = (
+    "{}: a view of files that are not there or that may not be read here, open_guard(file, allow_dirs=[..]) or "
+    "sdcduck serve --allow-dir"
+)
+_MADE_WITH_PYTHON = (
+    "{}: a view with a function such as sdc_record_key, which only connections of sdcduck have; over a file keys have "
+    "to be stored, sdc_add_record_key"
+)
 NO_TABLE = (duckdb.CatalogException, duckdb.BinderException, duckdb.InvalidInputException)
 """What DuckDB raises for a table that is not there; the last where a Python variable has its name."""

@@ -66,6 +66,17 @@ class Database:
                     found.append((policy, {name: without_labels(kind) for name, kind in described.items()}))
         return found
 
+    def unanswered(self, version: str) -> list[str]:
+        """Of which relations nothing is known but why: what a custodian has to look at."""
+        reasons = []
+        with self.alone:
+            for _, policy in sorted(self.schema.policies(version).items()):
+                try:
+                    self.schema.described(policy)
+                except Refused as refused:
+                    reasons.append(str(refused))
+        return reasons
+
     def noise_of(self, table: str, version: str) -> Sequence[Row]:
         """The rows of `sdc_noise` for a table that whoever asks may see."""
         policy = self.policies(version).get(folded(table))
