@@ -75,15 +75,11 @@ class Macros:
 
 def macros_of(con: duckdb.DuckDBPyConnection) -> Macros:
     """The macros in the database that a connection works in."""
-    others, of_duckdb = _stored(con)
-    own = [one for one in others if _OURS.match(folded(one.name)) and folded(one.name) not in of_duckdb]
-    asked = [one for one in own if folded(one.name) in _with_defaults()]
-    calls = catalog.refused_calls(one.place for one in asked)
-    told = dict(zip(calls, catalog.signatures(con, list(calls.values())), strict=True))
-    listed = _listed(own)
+    read = _read(*_stored(con))
+    told = dict(zip(read.calls, catalog.signatures(con, list(read.calls.values())), strict=True))
     return Macros(
-        tuple(sorted((one.name, told.get(one.macro, listed[one.macro]), one.text) for one in own)),
-        tuple(sorted({one.name for one in others if folded(one.name) in of_duckdb})),
+        tuple(sorted((one.name, told.get(one.macro, read.listed[one.macro]), one.text) for one in read.own)),
+        read.shadowing,
     )
 
 
@@ -104,15 +100,53 @@ class _Variant:
         return self.place[:4]
 
 
-def _stored(con: duckdb.DuckDBPyConnection) -> tuple[list[_Variant], frozenset[str]]:
-    """The macros of a database, and the names of DuckDB's functions, folded."""
+_Listed = tuple[str, str, str, str, tuple[str, ...], tuple[str | None, ...], str]
+"""A variant of a macro as DuckDB lists it: database, schema, name, kind, parameters, their types, and its text."""
+
+
+def _stored(con: duckdb.DuckDBPyConnection) -> tuple[tuple[_Listed, ...], frozenset[str]]:
+    """The macros of a database, and the names of DuckDB's functions."""
     rows = con.execute(_STORED).fetchall()
     macros = [
-        _Variant((database, schema, name, kind, tuple(parameters)), tuple(types), _query(name, kind, text))
+        (database, schema, name, kind, tuple(parameters), tuple(types), text)
         for internal, database, schema, name, kind, parameters, types, text in rows
         if not internal
     ]
-    return macros, frozenset({folded(row[3]) for row in rows if row[0]})
+    return tuple(macros), frozenset([row[3] for row in rows if row[0]])
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What follows from the list of functions alone."""
+
+    own: tuple[_Variant, ...]
+    """Those with our names."""
+    listed: dict[tuple[str, str, str, str], str]
+    """Their parameters without default values."""
+    calls: dict[tuple[str, str, str, str], str]
+    """Calls that DuckDB refuses, of those of them that have default values."""
+    shadowing: tuple[str, ...]
+
+
+@lru_cache(20)
+def _read(macros: tuple[_Listed, ...], of_duckdb: frozenset[str]) -> _Read:
+    """Read a list of functions, once for all databases of a process that have the same."""
+    others, internal = _variants(macros), frozenset(map(folded, of_duckdb))
+    own = [one for one in others if _OURS.match(folded(one.name)) and folded(one.name) not in internal]
+    asked = [one for one in own if folded(one.name) in _with_defaults()]
+    return _Read(
+        tuple(own),
+        _listed(own),
+        catalog.refused_calls(one.place for one in asked),
+        tuple(sorted({one.name for one in others if folded(one.name) in internal})),
+    )
+
+
+def _variants(macros: Sequence[_Listed]) -> list[_Variant]:
+    return [
+        _Variant((database, schema, name, kind, parameters), types, _query(name, kind, text))
+        for database, schema, name, kind, parameters, types, text in macros
+    ]
 
 
 def _query(name: str, kind: str, text: str) -> str:
@@ -161,7 +195,7 @@ def _with_defaults() -> frozenset[str]:
     with duckdb.connect() as own:
         own.execute(_texts())
         macros, _ = _stored(own)
-        needed = [one for one in macros if folded(one.name) in _needed()]
+        needed = [one for one in _variants(macros) if folded(one.name) in _needed()]
         calls = catalog.refused_calls(one.place for one in needed)
         told = zip(calls, catalog.signatures(own, list(calls.values())), strict=True)
     return frozenset(folded(name) for (_, _, name, _), parameters in told if ":=" in parameters)
