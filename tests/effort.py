@@ -5,8 +5,8 @@ A test that is only worth its time before a release is marked ``@pytest.mark.lon
 The newest DuckDB runs all of it. An older one runs each test that depends on the database, and of its cases those that
 are:
 
-- none of modules and tests that are of no database (`OF_NO_DATABASE`, `OF_SOME_DATABASE`), of statistics of many answers
-  (`OF_NUMBERS`), or marked ``@pytest.mark.newest``: their outcome is the same on each;
+- none of modules and tests that are of no database (`OF_NO_DATABASE`, `OF_SOME_DATABASE`, the examples of
+  `sdcduck/methods`, which may not know DuckDB), of statistics of many answers (`OF_NUMBERS`), or marked ``@pytest.mark.newest``: their outcome is the same on each;
 - none of long tests whose statements shorter ones run there, too (`RUN_BY_OTHERS`);
 - all of modules where each case is something else that DuckDB does: a function, a type, a form of SQL that is read, a page
   of the documentation (`EACH_CASE`);
@@ -214,6 +214,9 @@ RUN_BY_OTHERS: dict[str, frozenset[str]] = {
         "attacks/test_fuzz.py": "test_answers_of_the_other_methods",
         "attacks/test_letters.py": "test_nor_does_differential_privacy",
         "attacks/test_order_of_rows.py": "test_private_answers_have_one_order_too",
+        "attacks/test_private_answers.py": """test_neighbours_are_told_apart_no_better_than_was_charged
+            test_units_with_several_rows_are_told_apart_no_better test_the_audit_sees_noise_that_is_too_small
+            test_choices_tell_neighbours_apart_no_better_than_was_charged""",
         "attacks/test_subqueries_as_oracles.py": """test_no_unit_decides_whether_another_counts
             test_no_value_of_a_measure_decides_who_counts""",
         "gateway/test_ended_database.py": """test_over_arrow_flight_alone_too
@@ -222,7 +225,7 @@ RUN_BY_OTHERS: dict[str, frozenset[str]] = {
         "gateway/test_plans_of_clients.py": """test_the_command_line_seals_certifies_and_reveals
             test_the_command_line_says_what_is_wrong""",
         "gateway/test_privacy_through_gateways.py": """test_what_programs_ask_before_a_question_costs_nothing
-            test_the_log_has_no_numbers_that_were_drawn""",
+            test_the_log_has_no_numbers_that_were_drawn test_a_budget_is_spent_once_by_all_and_answers_stay""",
         "gateway/test_sequence_through_gateways.py": """test_refusals_of_exact_counts_are_counted_by_all_gateways
             test_a_budget_of_questions_is_one_of_all_gateways_and_said_beside_each_answer""",
         "guard/test_copies.py": "test_what_copies_tell_in_roles_that_people_share",
@@ -362,6 +365,7 @@ def of_no_database(test: str) -> bool:
     whole = name.split("[")[0]
     return (
         module in OF_NO_DATABASE | OF_NUMBERS
+        or module.startswith("sdcduck/methods/")
         or (some is not None and whole not in some)
         or not RUN_BY_OTHERS.get(module, frozenset()).isdisjoint((name, whole))
     )
