@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -77,10 +77,7 @@ def macros_of(con: duckdb.DuckDBPyConnection) -> Macros:
     """The macros in the database that a connection works in."""
     read = _read(*_stored(con))
     told = dict(zip(read.calls, catalog.signatures(con, list(read.calls.values())), strict=True))
-    return Macros(
-        tuple(sorted((one.name, told.get(one.macro, read.listed[one.macro]), one.text) for one in read.own)),
-        read.shadowing,
-    )
+    return Macros(read.with_parameters(told), read.shadowing)
 
 
 @dataclass(frozen=True)
@@ -126,6 +123,10 @@ class _Read:
     calls: dict[tuple[str, str, str, str], str]
     """Calls that DuckDB refuses, of those of them that have default values."""
     shadowing: tuple[str, ...]
+
+    def with_parameters(self, told: Mapping[tuple[str, str, str, str], str]) -> tuple[_Macro, ...]:
+        """The macros with what DuckDB tells of their parameters, and the others as they are listed."""
+        return tuple(sorted((one.name, told.get(one.macro, self.listed[one.macro]), one.text) for one in self.own))
 
 
 @lru_cache(20)
@@ -185,6 +186,27 @@ def _needed() -> frozenset[str]:
     return frozenset(map(folded, _CREATED.findall(_texts())))
 
 
+@dataclass(frozen=True)
+class _Ours:
+    """The macros that protected answers are made with, as this DuckDB lists them where they were created just now."""
+
+    macros: tuple[_Listed, ...]
+    of_duckdb: frozenset[str]
+    told: dict[tuple[str, str, str, str], str]
+    """What DuckDB tells of their parameters."""
+
+
+@cache
+def _ours() -> _Ours:
+    with duckdb.connect() as own:
+        own.execute(_texts())
+        macros, of_duckdb = _stored(own)
+        needed = [one for one in _variants(macros) if folded(one.name) in _needed()]
+        calls = catalog.refused_calls(one.place for one in needed)
+        told = dict(zip(calls, catalog.signatures(own, list(calls.values())), strict=True))
+    return _Ours(macros, of_duckdb, told)
+
+
 @cache
 def _with_defaults() -> frozenset[str]:
     """The names of those of them that have a default value, folded: DuckDB is asked for these, one by one.
@@ -192,24 +214,19 @@ def _with_defaults() -> frozenset[str]:
     Whatever calls another one gives it all its parameters, so that nothing depends on a default value which it has not
     with us.
     """
-    with duckdb.connect() as own:
-        own.execute(_texts())
-        macros, _ = _stored(own)
-        needed = [one for one in _variants(macros) if folded(one.name) in _needed()]
-        calls = catalog.refused_calls(one.place for one in needed)
-        told = zip(calls, catalog.signatures(own, list(calls.values())), strict=True)
-    return frozenset(folded(name) for (_, _, name, _), parameters in told if ":=" in parameters)
+    return frozenset(folded(name) for (_, _, name, _), parameters in _ours().told.items() if ":=" in parameters)
 
 
 @lru_cache(100)
 def _are_ours(stored: tuple[_Macro, ...]) -> bool:
-    with duckdb.connect() as own:
-        own.execute(_texts())
-        # Most are spelled alike; a tree takes longer than all else.
-        spelled = set(stored)
-        others = [macro for macro in macros_of(own).own if macro not in spelled]
-        names = {name for name, *_ in others}
-        return _meanings(own, others) <= _meanings(own, [macro for macro in stored if macro[0] in names])
+    read = _read(_ours().macros, _ours().of_duckdb)
+    ours = read.with_parameters({macro: _ours().told[macro] for macro in read.calls})
+    # Most are spelled alike; a tree takes longer than all else.
+    spelled = set(stored)
+    others = [macro for macro in ours if macro not in spelled]
+    names = {name for name, *_ in others}
+    with duckdb.connect() as con:
+        return _meanings(con, others) <= _meanings(con, [macro for macro in stored if macro[0] in names])
 
 
 def _meanings(con: duckdb.DuckDBPyConnection, macros: Sequence[_Macro]) -> set[tuple[str, str, str]]:
