@@ -6,7 +6,8 @@ The newest DuckDB runs all of it. An older one runs each test that depends on th
 are:
 
 - none of modules and tests that are of no database (`OF_NO_DATABASE`, `OF_SOME_DATABASE`, the examples of
-  `sdcduck/methods`, which may not know DuckDB), of statistics of many answers (`OF_NUMBERS`), or marked ``@pytest.mark.newest``: their outcome is the same on each;
+  `sdcduck/methods`, which may not know DuckDB), of statistics of many answers (`OF_NUMBERS`), or marked
+  ``@pytest.mark.newest``: their outcome is the same on each;
 - none of long tests whose statements shorter ones run there, too (`RUN_BY_OTHERS`);
 - all of modules where each case is something else that DuckDB does: a function, a type, a form of SQL that is read, a page
   of the documentation (`EACH_CASE`);
