@@ -12,14 +12,15 @@ import duckdb
 import effort  # noqa: F401 - before NumPy comes
 import pytest
 from compiled_once import wait_for_each_other
-from effort import OF_NO_DATABASE, OF_NUMBERS, OLDER, in_turn, of_no_database
+from effort import OF_NO_DATABASE, OF_NUMBERS, OLDER, in_turn, of_no_database, times
 from hypothesis import settings
 
 import sdcduck
 
 # The same examples in each run, so that what lands is what was tried; `make fuzz` draws others. No deadline: a busy
-# machine is no fault of an example.
-settings.register_profile("same", deadline=None, derandomize=True, database=None)
+# machine is no fault of an example. As they are the same, each run finds what the first one found with them: so there are
+# fewer where a test says nothing else, and as many as Hypothesis has in `make fuzz` and `make test-long`.
+settings.register_profile("same", deadline=None, derandomize=True, database=None, max_examples=times(50, 100, older=20))
 settings.register_profile("fresh", deadline=None, print_blob=True)
 settings.load_profile(os.environ.get("SDCDUCK_EXAMPLES", "same"))
 

@@ -5,8 +5,9 @@ A test that is only worth its time before a release is marked ``@pytest.mark.lon
 The newest DuckDB runs all of it. An older one runs each test that depends on the database, and of its cases those that
 are:
 
-- none of modules and tests that are of no database (`OF_NO_DATABASE`, `OF_SOME_DATABASE`), of statistics of many answers
-  (`OF_NUMBERS`), or marked ``@pytest.mark.newest``: their outcome is the same on each;
+- none of modules and tests that are of no database (`OF_NO_DATABASE`, `OF_SOME_DATABASE`, the examples of
+  `sdcduck/methods`, which may not know DuckDB), of statistics of many answers (`OF_NUMBERS`), or marked
+  ``@pytest.mark.newest``: their outcome is the same on each;
 - none of long tests whose statements shorter ones run there, too (`RUN_BY_OTHERS`);
 - all of modules where each case is something else that DuckDB does: a function, a type, a form of SQL that is read, a page
   of the documentation (`EACH_CASE`);
@@ -127,8 +128,32 @@ OF_SOME_DATABASE: dict[str, frozenset[str]] = {
             TestAdbc::test_describing_asks_nothing TestAdbc::test_cancel TestAdbc::test_data_frames
             TestAdbc::test_a_role_of_its_own TestFlight::test_cancelling_by_name
             TestFlight::test_no_error_has_lines_of_source_or_names_of_folders test_memory_stays_within_bounds""",
+        "attacks/test_twins.py": "test_one_unit_is_seen_in_no_group_and_in_no_value",
         "guard/test_audit_log.py": """test_a_question_with_half_a_character_is_refused_and_written test_the_log_says_what_answered
             test_a_broken_chain_is_one_error_in_sql test_files_that_are_no_log""",
+        "guard/test_plans.py": """test_an_analyst_reveals_step_by_step_and_gets_what_she_asked
+            test_custodian_says_which_plans_are_taken_and_sees_all test_other_forms_are_refused_and_end_no_plan
+            test_two_guards_and_two_logins test_a_database_in_memory_has_no_plans""",
+        "guard/test_private_intervals.py": """test_parameters_and_descriptions
+            test_a_number_whose_law_is_not_known_has_none test_they_are_of_the_same_numbers_and_cost_nothing_more""",
+        "guard/test_private_ledgers.py": """test_each_login_has_a_budget_of_its_own_and_the_same_answers
+            test_the_custodian_sees_what_a_login_would_pay test_two_logins_at_one_moment_have_one_answer
+            test_bad_declarations_are_refused""",
+        "guard/test_private_previews.py": """test_it_is_the_same_through_every_door
+            test_what_it_says_is_what_the_question_costs_and_what_its_noise_is
+            test_of_other_methods_it_says_the_noise_and_no_cost""",
+        "guard/test_question_budgets.py": """test_each_statement_is_a_question test_what_it_refuses
+            test_what_looks_at_none_of_its_records_is_free test_all_doors_count_together
+            test_a_question_about_two_tables_is_one_of_each_or_of_none test_the_custodian_sees_all_logins
+            test_the_policies_say_how_many_questions_a_day_has test_a_database_in_no_file_cannot_count""",
+        "guard/test_sequence_granted.py": """test_what_is_granted_costs_nothing_and_the_rest_is_limited
+            test_what_sdc_protect_refuses test_a_stored_publication_may_be_granted""",
+        "guard/test_sequence_modes.py": """test_exact_counts_are_answered_while_no_group_is_small
+            test_what_is_no_count_is_refused test_what_everybody_knows_is_free test_what_sdc_protect_refuses
+            test_several_secrets_are_counted_together test_secrets_say_which_combinations_are_known
+            test_missing_values_are_a_value test_records_that_changed_stop_the_answers test_the_custodian_sees_the_mode""",
+        "guard/test_sequence_rehearsal.py": """test_the_same_from_sql test_what_it_refuses
+            test_exact_modes_under_a_threshold""",
         "guard/test_templates.py": """test_it_is_answered_as_by_a_guard_that_heard_nothing_before
             test_what_runs_is_written_down test_policies_and_tables_that_change
             test_a_value_that_decides_whether_rows_are_asked_for""",
@@ -152,7 +177,10 @@ OF_SOME_DATABASE: dict[str, frozenset[str]] = {
         "synthesis/test_laws.py": "test_draws_follow_their_law",
     }.items()
 }
-"""The same, but for these tests of a module."""
+"""The same, but for these tests of a module. Of what is kept in books beside the database (budgets, ledgers, plans, what
+was answered in a sequence) these are the tests in which DuckDB is asked something that no other question asks it: what is
+declared, looked up, listed and answered. How the books are kept and what they refuse is Python's alone.
+"""
 OF_NUMBERS = frozenset(
     f"tests/{name}"
     for name in [
@@ -161,6 +189,7 @@ OF_NUMBERS = frozenset(
         "attacks/test_differencing_kinds.py",
         "attacks/test_digits_of_sums.py",
         "attacks/test_digits_of_suppressed_sums.py",
+        "attacks/test_exact_trackers.py",
         "attacks/test_functions_of_amounts.py",
         "attacks/test_keys_from_counts.py",
         "attacks/test_linear_reconstruction.py",
@@ -184,18 +213,28 @@ RUN_BY_OTHERS: dict[str, frozenset[str]] = {
     f"tests/{name}": frozenset(tests.split())
     for name, tests in {
         "attacks/test_fuzz.py": "test_answers_of_the_other_methods",
+        "attacks/test_letters.py": "test_nor_does_differential_privacy",
+        "attacks/test_order_of_rows.py": "test_private_answers_have_one_order_too",
+        "attacks/test_private_answers.py": """test_neighbours_are_told_apart_no_better_than_was_charged
+            test_units_with_several_rows_are_told_apart_no_better test_the_audit_sees_noise_that_is_too_small
+            test_choices_tell_neighbours_apart_no_better_than_was_charged""",
         "attacks/test_subqueries_as_oracles.py": """test_no_unit_decides_whether_another_counts
             test_no_value_of_a_measure_decides_who_counts""",
-        "attacks/test_twins.py": "test_what_people_ask_shows_no_income_of_one_unit test_the_marks_are_found_where_nothing_is_protected",
         "gateway/test_ended_database.py": """test_over_arrow_flight_alone_too
             test_a_gateway_stays_where_a_question_alone_failed""",
         "gateway/test_odd_names.py": "test_flight_has_the_same_tables",
         "gateway/test_plans_of_clients.py": """test_the_command_line_seals_certifies_and_reveals
             test_the_command_line_says_what_is_wrong""",
         "gateway/test_privacy_through_gateways.py": """test_what_programs_ask_before_a_question_costs_nothing
-            test_the_log_has_no_numbers_that_were_drawn""",
+            test_the_log_has_no_numbers_that_were_drawn test_a_budget_is_spent_once_by_all_and_answers_stay""",
         "gateway/test_sequence_through_gateways.py": """test_refusals_of_exact_counts_are_counted_by_all_gateways
             test_a_budget_of_questions_is_one_of_all_gateways_and_said_beside_each_answer""",
+        "guard/test_copies.py": "test_what_copies_tell_in_roles_that_people_share",
+        "guard/test_declared_policies.py": "test_random_keys_are_not_refused_and_others_are",
+        "guard/test_differential_privacy.py": """test_zero_concentrated_costs_add_up_to_the_declared_epsilon
+            test_a_rho_is_no_epsilon test_declared_anew_what_was_spent_stays_spent
+            test_a_spent_budget_is_said_with_what_is_free test_a_question_is_counted_before_it_is_charged
+            test_without_its_ledger_a_table_is_not_answered""",
         "guard/test_full_joins.py": "test_one_set_of_units_has_one_number",
         "guard/test_groups_of_units.py": "test_under_cell_keys_it_is_what_the_macros_say_of_one_row_for_each_unit",
         "guard/test_guard.py": """test_the_noise_of_sums_hangs_on_a_secret
@@ -327,6 +366,7 @@ def of_no_database(test: str) -> bool:
     whole = name.split("[")[0]
     return (
         module in OF_NO_DATABASE | OF_NUMBERS
+        or module.startswith("sdcduck/methods/")
         or (some is not None and whole not in some)
         or not RUN_BY_OTHERS.get(module, frozenset()).isdisjoint((name, whole))
     )

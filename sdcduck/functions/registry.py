@@ -26,7 +26,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from inspect import Parameter, Signature, signature
 from typing import Any, Protocol
 
@@ -88,6 +88,37 @@ class Planner:
     columns: Mapping[str, str] = field(default_factory=dict)
     names: tuple[str, ...] = ()
     renamed: Mapping[str, str] = field(default_factory=dict)
+
+    # Each of these once a process: every database that is opened asks for them.
+    @cached_property
+    def taken(self) -> tuple[str, ...]:
+        """The types of what it is given, in order."""
+        return (*map(_as_taken, self.arguments), *(("VARCHAR",) if self.renamed else ()))
+
+    @cached_property
+    def caller(self) -> tuple[str, tuple[str, ...]]:
+        """The function that calls it, and the types of what that is given beside texts."""
+        others = tuple(kind for kind in self.taken if kind != "VARCHAR")
+        return _caller(others), others
+
+    @cached_property
+    def places(self) -> dict[str, str]:
+        """Where each column is in what `_sdc_rows` answers: the places of a type are taken in order.
+
+        >>> Planner("sdc_f", (), str, {"a": "DOUBLE", "b": "BIGINT[]", "c": "DOUBLE"}).places
+        {'a': 'double_1', 'b': 'bigints_1', 'c': 'double_2'}
+        """
+        taken: Counter[str] = Counter()
+        places: dict[str, str] = {}
+        for column, kind in self.columns.items():
+            taken[kind] += 1
+            places[column] = f"{_short(kind)}_{taken[kind]}"
+        return places
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns as Arrow has them."""
+        return pa.schema([(name, _ARROW_TYPES[sql_type]) for name, sql_type in self.columns.items()])
 
 
 @dataclass(frozen=True)
@@ -187,8 +218,7 @@ def create_functions(
             tokens: dict[str, Rows] = {}
             name = planner.name[4:]
             plans[name] = _planned(session, planner, tokens)
-            others = [kind for kind in _taken(planner) if kind != "VARCHAR"]
-            caller = _caller(others)
+            caller, others = planner.caller
             if caller not in created:
                 create(caller, lambda name, *given: plans[name](*given), ["VARCHAR", "VARCHAR[]", *others], "VARCHAR")
             if planner.columns:
@@ -224,11 +254,6 @@ def _as_taken(kind: str) -> str:
     return "VARCHAR" if kind in ("BIGINT", "VARCHAR[]") else kind
 
 
-def _taken(planner: Planner) -> list[str]:
-    """The types of what a planner is given, in order."""
-    return [*map(_as_taken, planner.arguments), *(["VARCHAR"] if planner.renamed else [])]
-
-
 def call_of_planner(name: str, arguments: Sequence[tuple[str, str]]) -> str:
     """SQL that calls the planner of a function: all texts in a list, and then what is of another type, in order.
 
@@ -247,7 +272,7 @@ def call_of_planner(name: str, arguments: Sequence[tuple[str, str]]) -> str:
 
 
 def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
-    taken = _taken(planner)
+    taken = planner.taken
 
     def plan(texts: Sequence[str | None], *others: Any) -> str:
         each, rest = iter(texts), iter(others)
@@ -279,7 +304,7 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
         columns = ", ".join(
             f"unnest(CASE WHEN answer.error IS NULL THEN answer.{place} ELSE error(answer.error) END) "
             f"AS {identifier(column)}"
-            for column, place in _places_of(planner).items()
+            for column, place in planner.places.items()
         )
         rows = (
             f"SELECT {columns} FROM (SELECT _sdc_rows('{name}', '{token}', txid_current()::BIGINT) AS answer {asked})"
@@ -385,24 +410,10 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
 }
 
 
-def _places_of(planner: Planner) -> dict[str, str]:
-    """Where each column of a planner is in what `_sdc_rows` answers: the places of a type are taken in order.
-
-    >>> _places_of(Planner("sdc_f", (), str, {"a": "DOUBLE", "b": "BIGINT[]", "c": "DOUBLE"}))
-    {'a': 'double_1', 'b': 'bigints_1', 'c': 'double_2'}
-    """
-    taken: Counter[str] = Counter()
-    places: dict[str, str] = {}
-    for column, kind in planner.columns.items():
-        taken[kind] += 1
-        places[column] = f"{_short(kind)}_{taken[kind]}"
-    return places
-
-
 def _places(planners: Sequence[Planner]) -> dict[str, str]:
     """The places that the columns of all planners need, with their types."""
     return {
-        place: planner.columns[column] for planner in planners for column, place in _places_of(planner).items()
+        place: planner.columns[column] for planner in planners for column, place in planner.places.items()
     }  # fmt: skip
 
 
@@ -425,7 +436,7 @@ class _Running:
 
     def __init__(self, session: Session, planner: Planner, tokens: Mapping[str, Rows]) -> None:
         self._session, self._planner, self._tokens = session, planner, tokens
-        self._columns = pa.schema([(name, _ARROW_TYPES[sql_type]) for name, sql_type in planner.columns.items()])
+        self._columns = planner.schema
         self._works: dict[tuple[str, int], Work] = {}
         self._lock = threading.Lock()
 
@@ -485,7 +496,7 @@ class _Running:
         whole = pa.array([0, len(table)], pa.int32())
         lists = {
             place: pa.ListArray.from_arrays(whole, table[column].combine_chunks())
-            for column, place in _places_of(self._planner).items()
+            for column, place in self._planner.places.items()
         }
         answer = pa.StructArray.from_arrays(
             [

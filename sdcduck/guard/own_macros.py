@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
@@ -75,16 +75,9 @@ class Macros:
 
 def macros_of(con: duckdb.DuckDBPyConnection) -> Macros:
     """The macros in the database that a connection works in."""
-    others, of_duckdb = _stored(con)
-    own = [one for one in others if _OURS.match(folded(one.name)) and folded(one.name) not in of_duckdb]
-    asked = [one for one in own if folded(one.name) in _with_defaults()]
-    calls = catalog.refused_calls(one.place for one in asked)
-    told = dict(zip(calls, catalog.signatures(con, list(calls.values())), strict=True))
-    listed = _listed(own)
-    return Macros(
-        tuple(sorted((one.name, told.get(one.macro, listed[one.macro]), one.text) for one in own)),
-        tuple(sorted({one.name for one in others if folded(one.name) in of_duckdb})),
-    )
+    read = _read(*_stored(con))
+    told = dict(zip(read.calls, catalog.signatures(con, list(read.calls.values())), strict=True))
+    return Macros(read.with_parameters(told), read.shadowing)
 
 
 @dataclass(frozen=True)
@@ -104,15 +97,57 @@ class _Variant:
         return self.place[:4]
 
 
-def _stored(con: duckdb.DuckDBPyConnection) -> tuple[list[_Variant], frozenset[str]]:
-    """The macros of a database, and the names of DuckDB's functions, folded."""
+_Listed = tuple[str, str, str, str, tuple[str, ...], tuple[str | None, ...], str]
+"""A variant of a macro as DuckDB lists it: database, schema, name, kind, parameters, their types, and its text."""
+
+
+def _stored(con: duckdb.DuckDBPyConnection) -> tuple[tuple[_Listed, ...], frozenset[str]]:
+    """The macros of a database, and the names of DuckDB's functions."""
     rows = con.execute(_STORED).fetchall()
     macros = [
-        _Variant((database, schema, name, kind, tuple(parameters)), tuple(types), _query(name, kind, text))
+        (database, schema, name, kind, tuple(parameters), tuple(types), text)
         for internal, database, schema, name, kind, parameters, types, text in rows
         if not internal
     ]
-    return macros, frozenset({folded(row[3]) for row in rows if row[0]})
+    return tuple(macros), frozenset([row[3] for row in rows if row[0]])
+
+
+@dataclass(frozen=True)
+class _Read:
+    """What follows from the list of functions alone."""
+
+    own: tuple[_Variant, ...]
+    """Those with our names."""
+    listed: dict[tuple[str, str, str, str], str]
+    """Their parameters without default values."""
+    calls: dict[tuple[str, str, str, str], str]
+    """Calls that DuckDB refuses, of those of them that have default values."""
+    shadowing: tuple[str, ...]
+
+    def with_parameters(self, told: Mapping[tuple[str, str, str, str], str]) -> tuple[_Macro, ...]:
+        """The macros with what DuckDB tells of their parameters, and the others as they are listed."""
+        return tuple(sorted((one.name, told.get(one.macro, self.listed[one.macro]), one.text) for one in self.own))
+
+
+@lru_cache(20)
+def _read(macros: tuple[_Listed, ...], of_duckdb: frozenset[str]) -> _Read:
+    """Read a list of functions, once for all databases of a process that have the same."""
+    others, internal = _variants(macros), frozenset(map(folded, of_duckdb))
+    own = [one for one in others if _OURS.match(folded(one.name)) and folded(one.name) not in internal]
+    asked = [one for one in own if folded(one.name) in _with_defaults()]
+    return _Read(
+        tuple(own),
+        _listed(own),
+        catalog.refused_calls(one.place for one in asked),
+        tuple(sorted({one.name for one in others if folded(one.name) in internal})),
+    )
+
+
+def _variants(macros: Sequence[_Listed]) -> list[_Variant]:
+    return [
+        _Variant((database, schema, name, kind, parameters), types, _query(name, kind, text))
+        for database, schema, name, kind, parameters, types, text in macros
+    ]
 
 
 def _query(name: str, kind: str, text: str) -> str:
@@ -151,6 +186,27 @@ def _needed() -> frozenset[str]:
     return frozenset(map(folded, _CREATED.findall(_texts())))
 
 
+@dataclass(frozen=True)
+class _Ours:
+    """The macros that protected answers are made with, as this DuckDB lists them where they were created just now."""
+
+    macros: tuple[_Listed, ...]
+    of_duckdb: frozenset[str]
+    told: dict[tuple[str, str, str, str], str]
+    """What DuckDB tells of their parameters."""
+
+
+@cache
+def _ours() -> _Ours:
+    with duckdb.connect() as own:
+        own.execute(_texts())
+        macros, of_duckdb = _stored(own)
+        needed = [one for one in _variants(macros) if folded(one.name) in _needed()]
+        calls = catalog.refused_calls(one.place for one in needed)
+        told = dict(zip(calls, catalog.signatures(own, list(calls.values())), strict=True))
+    return _Ours(macros, of_duckdb, told)
+
+
 @cache
 def _with_defaults() -> frozenset[str]:
     """The names of those of them that have a default value, folded: DuckDB is asked for these, one by one.
@@ -158,24 +214,19 @@ def _with_defaults() -> frozenset[str]:
     Whatever calls another one gives it all its parameters, so that nothing depends on a default value which it has not
     with us.
     """
-    with duckdb.connect() as own:
-        own.execute(_texts())
-        macros, _ = _stored(own)
-        needed = [one for one in macros if folded(one.name) in _needed()]
-        calls = catalog.refused_calls(one.place for one in needed)
-        told = zip(calls, catalog.signatures(own, list(calls.values())), strict=True)
-    return frozenset(folded(name) for (_, _, name, _), parameters in told if ":=" in parameters)
+    return frozenset(folded(name) for (_, _, name, _), parameters in _ours().told.items() if ":=" in parameters)
 
 
 @lru_cache(100)
 def _are_ours(stored: tuple[_Macro, ...]) -> bool:
-    with duckdb.connect() as own:
-        own.execute(_texts())
-        # Most are spelled alike; a tree takes longer than all else.
-        spelled = set(stored)
-        others = [macro for macro in macros_of(own).own if macro not in spelled]
-        names = {name for name, *_ in others}
-        return _meanings(own, others) <= _meanings(own, [macro for macro in stored if macro[0] in names])
+    read = _read(_ours().macros, _ours().of_duckdb)
+    ours = read.with_parameters({macro: _ours().told[macro] for macro in read.calls})
+    # Most are spelled alike; a tree takes longer than all else.
+    spelled = set(stored)
+    others = [macro for macro in ours if macro not in spelled]
+    names = {name for name, *_ in others}
+    with duckdb.connect() as con:
+        return _meanings(con, others) <= _meanings(con, [macro for macro in stored if macro[0] in names])
 
 
 def _meanings(con: duckdb.DuckDBPyConnection, macros: Sequence[_Macro]) -> set[tuple[str, str, str]]:

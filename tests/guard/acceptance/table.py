@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import duckdb
+import pyarrow as pa
 
 import sdcduck
 from sdcduck.guard import REASONS, Guard, Refused, guard
@@ -134,11 +135,15 @@ def declare(con: duckdb.DuckDBPyConnection, name: str, method: str, *, exact: bo
 
 def verdict(guarded: Guard, query: Query) -> str:
     """'yes', or the code of the refusal."""
+    return told(guarded, query)[0]
+
+
+def told(guarded: Guard, query: Query) -> tuple[str, pa.Table | None]:
+    """The same, and the answer."""
     try:
-        guarded.sql(query.sql, query.parameters)  # type: ignore[arg-type]
+        return "yes", guarded.sql(query.sql, query.parameters)  # type: ignore[arg-type]
     except Refused as refused:
-        return refused.code
-    return "yes"
+        return refused.code, None
 
 
 def page() -> str:
