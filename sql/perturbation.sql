@@ -863,11 +863,12 @@ CREATE OR REPLACE MACRO _sdc_single_value(
 
 -- A measure of one record on its way into a cell: NULL outside the cell, the largest of all numbers where the record has
 -- no key (or weight). It surfaces in the largest contribution, so a missing key costs no aggregate of its own; where
--- DuckDB knows that no key is missing, nothing is left of the question.
+-- DuckDB knows that no key is missing, nothing is left of the question. The least whole number of a type has no absolute
+-- value in it, so that one is taken of the floating-point number.
 CREATE OR REPLACE MACRO _sdc_no_key() AS 1.7976931348623157e308::DOUBLE;
 
 CREATE OR REPLACE MACRO _sdc_contribution(y, record_key, filter) AS
-    CASE WHEN filter THEN CASE WHEN record_key IS NULL THEN _sdc_no_key() ELSE abs(y)::DOUBLE END END;
+    CASE WHEN filter THEN CASE WHEN record_key IS NULL THEN _sdc_no_key() ELSE abs(y::DOUBLE) END END;
 
 CREATE OR REPLACE MACRO _sdc_weighted_contribution(y, weight, record_key, filter) AS
     CASE
@@ -875,7 +876,7 @@ CREATE OR REPLACE MACRO _sdc_weighted_contribution(y, weight, record_key, filter
             CASE
                 WHEN record_key IS NULL OR weight IS NULL
                     THEN {'y': _sdc_no_key(), 'weight': 1::DOUBLE, 'value': _sdc_no_key()}
-                WHEN y <> 0 THEN {'y': abs(y)::DOUBLE, 'weight': weight::DOUBLE, 'value': abs(weight * y)::DOUBLE}
+                WHEN y <> 0 THEN {'y': abs(y::DOUBLE), 'weight': weight::DOUBLE, 'value': abs((weight * y)::DOUBLE)}
             END
     END;
 

@@ -42,6 +42,10 @@ COPIES = {
     "other keys of another name": (OTHER_KEYS.format("", "") + "; ALTER TABLE copy RENAME record_key TO k", ", record_key := 'k'"),
     "a part": (OTHER_KEYS.format("", " WHERE town < 20"), ""),
     "corrected": (OTHER_KEYS.format("", "") + "; UPDATE copy SET income = income + 1 WHERE id % 50 = 0", ""),
+    "each row twice": (OTHER_KEYS.format("", ", range(2)"), ""),
+    "many rows, and more digits than one number has": (
+        OTHER_KEYS.format("", ", range(3)") + "; ALTER TABLE copy ALTER income TYPE DECIMAL(38, 4)", ""
+    ),
     "a p-table": ("CREATE TABLE copy AS FROM people", ", ptable := 'other'"),
 }  # fmt: skip
 
