@@ -127,6 +127,8 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
         return node
     plain = {name: _meaning(part, aliases, types) for name, part in node.items() if name not in _PLACES}
     kind = plain.get("type")
+    if plain.get("is_legacy_function_call") is False:  # from DuckDB 2.0.1 on, and of what is no call none
+        del plain["is_legacy_function_call"]
     if plain.get("schema") == "main":
         plain["schema"] = ""
     if kind == "COLUMN_REF" and len(plain["column_names"]) == 1 and folded(plain["column_names"][0]) in WORDS_OF_TIME:
