@@ -221,6 +221,8 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
         arguments = [arguments[0], _COMMA]
     if name in ("bool_and", "bool_or"):
         arguments = [_without_cast(argument) for argument in arguments]
+        if call.get("order_bys"):  # in which order values are looked at says nothing (`settle_readings`)
+            call["order_bys"] = {**call["order_bys"], "orders": []}
     orders = (call.get("order_bys") or {}).get("orders") or []
     if name in _ORDERED and len(arguments) == len(orders) == 1:
         arguments = [orders[0]["expression"], *arguments]
