@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -21,12 +22,24 @@ class Unique:
         columns: those that are joined by equality, of each the name and the SQL.
         interval: the SQL of a lower and an upper border, where a value is looked up between them.
         meet: whether one interval may end where another begins; not where both have that border.
+        groups: the name and the SQL of columns that are group keys. Where rows differ in these, a record may find
+            several of them, one at most in each group.
     """
 
     source: str
     columns: tuple[tuple[str, str], ...]
     interval: tuple[str, str] | None = None
     meet: bool = True
+    groups: tuple[tuple[str, str], ...] = ()
+
+    def in_groups(self, written: str = "{}") -> str | None:
+        """The SQL that finds out whether the rows differ in their groups; None: no group keys are theirs.
+
+        Args:
+            written: how columns are compared.
+        """
+        columns = [written.format(column) for _, column in self.groups]
+        return _one_of_each(self.source, columns) if columns else None
 
     def query(self, written: str = "{}") -> str:
         """The SQL that finds out whether it holds.
@@ -36,9 +49,10 @@ class Unique:
         Args:
             written: how columns are compared.
         """
-        listed = ", ".join(written.format(column) for _, column in self.columns)
+        columns = [written.format(column) for _, column in self.columns]
         if self.interval is None:
-            return f"SELECT coalesce(max(n), 0) <= 1 FROM (SELECT count(*) AS n FROM {self.source} GROUP BY {listed})"
+            return _one_of_each(self.source, columns)
+        listed = ", ".join(columns)
         low, high = self.interval
         filled, follows = ("<", "<=") if self.meet else ("<=", "<")
         of_each = f"PARTITION BY {listed} " if listed else ""
@@ -48,6 +62,12 @@ class Unique:
             f"SELECT coalesce(bool_and(coalesce(_before {follows} _low, true)), true) "
             f"FROM (SELECT _low, {before} AS _before FROM ({rows}) WHERE _low {filled} _high)"
         )
+
+
+def _one_of_each(source: str, columns: Sequence[str]) -> str:
+    """The SQL that finds out whether no two rows have the same values; without columns, whether there is one row."""
+    by = f" GROUP BY {', '.join(columns)}" if columns else ""
+    return f"SELECT coalesce(max(n), 0) <= 1 FROM (SELECT count(*) AS n FROM {source}{by})"
 
 
 class Label(Enum):

@@ -539,7 +539,10 @@ class Schema:
             return
         # By a collation, which is part of a column that they may be joined to, 'n' and 'N' are one.
         written = "lower(strip_accents(CAST({} AS VARCHAR)))" if self._is_collated() else "{}"
-        if not self._limited.value(asked.query(written)):
+        in_groups = asked.in_groups(written)
+        if not (in_groups is not None and self._limited.value(in_groups)) and not self._limited.value(
+            asked.query(written)
+        ):
             named = ", ".join(name for name, _ in asked.columns)
             if asked.interval is None:
                 raise Refused(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import closing
 
+import duckdb
 import pytest
 from visits_database import answer
 
@@ -13,6 +14,8 @@ from sdcduck.guard import Guard, Refused
 
 EQUAL = [
     "SELECT region, bool_or(age > 50), bool_and(age > 3), bool_and(age > 30) FILTER (WHERE age > 40) FROM patients GROUP BY region",
+    "SELECT region, bool_or(age > 50 ORDER BY age), bool_and(age > 3 ORDER BY region DESC, age) FROM patients GROUP BY region",
+    "SELECT seen, count(*) FROM (SELECT id, bool_or(diagnosis = 'flu' ORDER BY day) AS seen FROM visits GROUP BY id) GROUP BY seen",
     "SELECT string_agg(DISTINCT region, ', ' ORDER BY region DESC) FROM patients",
     "SELECT region, string_agg(DISTINCT (age // 10)::VARCHAR, ',' ORDER BY (age // 10)::VARCHAR) FROM patients GROUP BY region",
     "SELECT list(DISTINCT region ORDER BY region), array_agg(DISTINCT age ORDER BY age DESC) FROM patients",
@@ -70,6 +73,47 @@ def test_a_statistic_is_that_of_the_published_counts(noisy: Guard, statistic: st
     assert len(found) == 3
     for row, expected in zip(found, wanted, strict=True):
         assert row == {"region": expected["region"], "x": pytest.approx(expected["x"], rel=1e-6)}
+
+
+@pytest.mark.parametrize("value", ["age", "age * age / 7.0", "nullif(age % 4, 0)"])
+def test_the_shape_of_a_dimension_is_that_of_the_published_counts(noisy: Guard, value: str) -> None:
+    """As DuckDB works it out of as many rows as are published for each value."""
+    counts = noisy.sql(f"SELECT region, {value} AS v, count(*) AS n FROM patients GROUP BY ALL")
+    with duckdb.connect() as con:
+        con.register("counts", counts)
+        rows = "(SELECT region, v::DOUBLE AS v FROM counts, range(n))"
+        wanted = con.execute(
+            f"SELECT region, skewness(v), kurtosis(v) FROM {rows} GROUP BY region ORDER BY 1"
+        ).fetchall()
+    asked = (
+        f"SELECT region, skewness({value}) AS s, kurtosis({value}) AS k FROM patients GROUP BY region ORDER BY region"
+    )
+    found = [tuple(row.values()) for row in noisy.sql(asked).to_pylist()]
+    assert [row[0] for row in found] == ["e", "n", "s"]
+    assert [row[1:] for row in found] == [pytest.approx(row[1:], rel=1e-6, abs=1e-6) for row in wanted]
+
+
+def test_of_few_or_of_equal_values_there_is_no_shape(noisy: Guard) -> None:
+    """Those of one value, and of nobody."""
+    for condition in ("age = 30", "age > 900"):
+        asked = f"SELECT skewness(age) AS s, kurtosis(age) AS k FROM patients WHERE {condition}"
+        assert noisy.sql(asked).to_pylist() == [{"s": None, "k": None}]
+
+
+@pytest.mark.parametrize(
+    ("of", "code"),
+    [
+        ("income", "SDC052"),
+        ("age + income", "SDC052"),
+        ("id", "SDC040"),
+        ("region", "SDC052"),
+        ("DISTINCT age", "SDC051"),
+    ],
+)
+def test_of_measures_units_and_texts_there_is_no_shape(noisy: Guard, of: str, code: str) -> None:
+    for asked in ("skewness", "kurtosis"):
+        with pytest.raises(Refused, match=code):
+            noisy.sql(f"SELECT {asked}({of}) FROM patients")
 
 
 def test_a_slope_over_a_measure_is_that_of_published_sums(noisy: Guard) -> None:

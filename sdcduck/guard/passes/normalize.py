@@ -98,6 +98,9 @@ def settle_readings(tree: exp.Expr, tokens: Sequence[Token]) -> None:
     Raises:
         Refused: it means something else for DuckDB.
     """
+    for call in list(tree.find_all(exp.LogicalAnd, exp.LogicalOr)):
+        if isinstance(call.this, exp.Order):  # which says nothing, and sqlglot writes it inside of a cast
+            call.set("this", call.this.this)
     for type_, text, cast in zip(tokens, tokens[1:], tokens[2:], strict=False):
         if (text.token_type, cast.token_type) == (TokenType.STRING, TokenType.DCOLON) and (
             type_.token_type in _BEFORE_A_TEXT

@@ -9,6 +9,7 @@ from sqlglot import exp
 
 from sdcduck.guard.expressions import by_name
 from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.unnamed import names_in_duckdb
 from sdcduck.quoting import folded
 
 _WORD = re.compile(r"\w+")
@@ -21,7 +22,8 @@ def name_outputs(draft: Draft) -> None:
     SELECT MAX("count_star()") FROM (SELECT COUNT(*) AS "count_star()" FROM people GROUP BY region)
     """
     name_all(draft.tree)
-    draft.said = output_names(draft.tree)
+    said = output_names(draft.tree)
+    draft.said = said if said is None else names_in_duckdb(draft.con, draft.reading, said)
 
 
 def output_names(tree: exp.Expr) -> list[str] | None:

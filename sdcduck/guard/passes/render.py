@@ -161,6 +161,7 @@ def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
     if subscripts:
         settle_subscripts(tree)
     bracket_keys(tree)
+    _bracket_sides(tree)
     _as_calls(tree)
     checked = type(tree), hash(tree)
     sql = tree.sql("duckdb", comments=False, copy=False)
@@ -173,6 +174,26 @@ def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:
         if subscripts:
             settle_subscripts(again[0])
     return sql if len(again) == 1 and (type(again[0]), hash(again[0])) == checked else None
+
+
+def _bracket_sides(tree: exp.Expr) -> None:
+    """Write sides of UNION, INTERSECT and EXCEPT that have a WITH of their own in brackets, in place.
+
+    Without them that of the first side is read as one of both together.
+
+    >>> from sqlglot import parse_one
+    >>> side = parse_one("WITH m AS (SELECT 1 AS x) SELECT x FROM m")
+    >>> tree = exp.Union(this=side, expression=parse_one("SELECT 2"), distinct=False)
+    >>> _bracket_sides(tree)
+    >>> print(tree.sql())
+    (WITH m AS (SELECT 1 AS x) SELECT x FROM m) UNION ALL SELECT 2
+    """
+    for node in list(tree.find_all(exp.SetOperation)):
+        for side in (node.this, node.expression):
+            if side.args.get("with_") is not None and not isinstance(side, exp.Subquery):
+                place = exp.Null()
+                side.replace(place)
+                place.replace(exp.Subquery(this=side))
 
 
 def _as_calls(tree: exp.Expr) -> None:

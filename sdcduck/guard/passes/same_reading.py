@@ -127,6 +127,8 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
         return node
     plain = {name: _meaning(part, aliases, types) for name, part in node.items() if name not in _PLACES}
     kind = plain.get("type")
+    if plain.get("is_legacy_function_call") is False:  # from DuckDB 2.0.1 on, and of what is no call none
+        del plain["is_legacy_function_call"]
     if plain.get("schema") == "main":
         plain["schema"] = ""
     if kind == "COLUMN_REF" and len(plain["column_names"]) == 1 and folded(plain["column_names"][0]) in WORDS_OF_TIME:
@@ -219,6 +221,8 @@ def _of_function(call: dict[str, Any]) -> dict[str, Any]:
         arguments = [arguments[0], _COMMA]
     if name in ("bool_and", "bool_or"):
         arguments = [_without_cast(argument) for argument in arguments]
+        if call.get("order_bys"):  # in which order values are looked at says nothing (`settle_readings`)
+            call["order_bys"] = {**call["order_bys"], "orders": []}
     orders = (call.get("order_bys") or {}).get("orders") or []
     if name in _ORDERED and len(arguments) == len(orders) == 1:
         arguments = [orders[0]["expression"], *arguments]

@@ -35,6 +35,8 @@ def note_using(tree: exp.Expr) -> None:
         joins = select.args.get("joins") or []
         tied = [join for join in joins if join.args.get("using") or join.method == "NATURAL"]
         for join in tied:
+            if join.method == "ASOF":
+                raise Refused("SDC022", "ASOF JOIN with USING: write ON a.k = b.k AND a.t >= b.t")
             join.meta[_TIED] = [folded(name.name) for name in join.args.get("using") or []]
             join.meta[_NATURAL] = join.method == "NATURAL"
         if tied:

@@ -33,7 +33,8 @@ _SHAPES = words_in(
 )
 _RECURSIVE = "RECURSIVE_CTE_NODE"
 _FORMS = {_RECURSIVE: "WITH RECURSIVE of records, or USING KEY"}
-_JOINS = frozenset(["REGULAR", "CROSS", "NATURAL"])
+_JOINS = frozenset(["REGULAR", "CROSS", "NATURAL", "ASOF"])
+"""Where there is ASOF, `check_joins` has the last word: over records alone it is known which row is found."""
 
 
 def validate(draft: Draft) -> None:

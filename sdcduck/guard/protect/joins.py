@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from sqlglot import exp
 
 from sdcduck.guard.expressions import conjuncts, factored, family, is_of, is_wide, ties, typed
+from sdcduck.guard.protect.groups import grouped, is_per_unit
 from sdcduck.guard.protect.intervals import Border, border_of, in_two, interval_ties
 from sdcduck.guard.protect.materialize import compared, joined, set_apart
 from sdcduck.guard.protect.scalar_subqueries import JOINED
@@ -16,8 +17,12 @@ from sdcduck.guard.relations import Label, Unique
 from sdcduck.quoting import folded, identifier
 
 _INNER = (("", "", ""), ("", "INNER", ""), ("", "CROSS", ""))
+_ASOF = (("", "", "ASOF"), ("", "INNER", "ASOF"), ("LEFT", "", "ASOF"), ("LEFT", "OUTER", "ASOF"))
 _EACH = "one equality in each side of OR may find two rows: LEFT JOIN once for each of them, and coalesce"
-_TIES = "tie it to the others by a column of its own, {0}.x = .., or by both borders of an interval"
+_TIES = (
+    "tie it to the others by a column of its own, {0}.x = .., or by both borders of an interval, "
+    "or group by what tells its rows apart"
+)
 _INTERVALS = ("whole", "decimal", "real", "date", "timestamp")
 
 
@@ -95,12 +100,22 @@ def _tied(
             placed.append(beside)
             continue
         if alias is None:
+            alias = next((alias for alias in waiting if _beside(scope, alias, conditions, placed)), None)
+            tied[alias or ""] = _beside(scope, alias, conditions, placed) if alias is not None else []
+        if alias is None:
             first = next(iter(waiting))
             raise Refused("SDC034", f"{first}: {_EACH if _in_or(conditions, list(waiting)) else _TIES.format(first)}")
         conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
         ordered.append(exp.Join(this=waiting.pop(alias), on=exp.and_(*tied[alias], copy=False)))
         placed.append(alias)
     return ordered, conditions
+
+
+def _beside(scope: Scope, alias: str, conditions: Sequence[exp.Expr], placed: Sequence[str]) -> list[exp.Expr]:
+    """The comparisons of a relation with those before, where a record may find several rows of it, each in a group."""
+    borders = [(part, border_of(part, alias)) for part in conditions]
+    found = [part for part, border in borders if border is not None and is_of(border.value, placed)]
+    return found if _keys_of(scope, alias) else []
 
 
 def _in_or(conditions: Sequence[exp.Expr], waiting: Sequence[str]) -> bool:
@@ -121,7 +136,7 @@ def check_joins(scope: Scope) -> None:
         raise Refused("SDC033", "start FROM with the unit-level table")
     for join in scope.select.args.get("joins") or []:
         kind = (join.side or "", join.kind or "", join.method or "")
-        if kind not in (*_INNER, ("LEFT", "", ""), ("LEFT", "OUTER", "")):
+        if kind not in (*_INNER, *_ASOF, ("LEFT", "", ""), ("LEFT", "OUTER", "")):
             raise Refused("SDC033", folded(" ".join(filter(None, kind))))
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
@@ -148,12 +163,18 @@ def check_joins(scope: Scope) -> None:
         if not pairs and not borders:
             raise Refused("SDC034", alias)
         if relation.label is Label.UNIT:
+            if kind in _ASOF:
+                raise Refused("SDC033", "ASOF JOIN of records: a public table has to stand behind it")
             if not any(scope.is_unit(mine) and scope.is_unit(other) for mine, other in pairs):
                 raise Refused("SDC035", f"join {alias} on the unit")
         else:
-            if relation.source is not None:
-                interval, meet = _interval(scope, alias, borders) if borders else (None, True)
-                scope.progress.unique.append(Unique(relation.source, tuple(identifying), interval, meet))
+            if kind in _ASOF:
+                _check_nearest(scope, alias, identifying, borders)
+            elif relation.source is not None:
+                groups = _own_groups(scope, alias) if kind in _INNER else ()
+                interval, meet = _interval(scope, alias, borders, several=bool(groups)) if borders else (None, True)
+                columns = groups if borders and interval is None else tuple(identifying)
+                scope.progress.unique.append(Unique(relation.source, columns, interval, meet, groups))
             elif not relation.identified_by or not relation.identified_by <= {folded(mine.name) for mine, _ in pairs}:
                 raise Refused("SDC034", f"{alias}: join the answer on all that it is grouped by")
             if relation.table is None:
@@ -194,19 +215,68 @@ def _compared_kind(mine: exp.Expr, other: exp.Expr) -> str | None:
     return "timestamp" if set(kinds) == {"date", "timestamp"} else kinds[0] if kinds[0] == kinds[1] else None
 
 
-def _interval(scope: Scope, alias: str, borders: Sequence[Border]) -> tuple[tuple[str, str], bool]:
-    """The SQL of the borders that a value lies between, and whether one interval may end where another begins."""
+def _interval(
+    scope: Scope, alias: str, borders: Sequence[Border], *, several: bool
+) -> tuple[tuple[str, str] | None, bool]:
+    """The SQL of the borders that a value lies between, and whether one interval may end where another begins.
+
+    Args:
+        several: whether a value may lie in several rows; then there may be one border, and no interval.
+    """
     lower, upper = ([one for one in borders if one.is_lower is side] for side in (True, False))
-    if len(lower) != 1 or len(upper) != 1 or lower[0].value != upper[0].value:
-        raise Refused("SDC034", f"{alias}: an interval has two borders, {alias}.low <= x AND x < {alias}.high")
-    found = []
-    for one in (lower[0], upper[0]):
-        scope.dimension(one.border)
-        value = _looked_up(scope, one.value)
-        if _compared_kind(one.border, value) not in _INTERVALS:
-            raise Refused("SDC034", f"{alias}: borders of the type of what lies between them; cast them in a subquery")
-        found.append(_compared_as_known(scope, one.border, value)[1])
-    return (found[0], found[1]), not (lower[0].has_border and upper[0].has_border)
+    is_interval = len(lower) == 1 and len(upper) == 1 and lower[0].value == upper[0].value
+    if not is_interval and not several:
+        raise Refused(
+            "SDC034",
+            f"{alias}: an interval has two borders, {alias}.low <= x AND x < {alias}.high; "
+            f"or group by what tells the rows of {alias} apart",
+        )
+    found = [_border(scope, alias, one) for one in (*lower, *upper)]
+    return (found[0], found[1]) if is_interval else None, not all(one.has_border for one in borders)
+
+
+def _border(scope: Scope, alias: str, one: Border) -> str:
+    """The SQL of a border, of the type of what it is compared with."""
+    scope.dimension(one.border)
+    value = _looked_up(scope, one.value)
+    if _compared_kind(one.border, value) not in _INTERVALS:
+        raise Refused("SDC034", f"{alias}: borders of the type of what lies between them; cast them in a subquery")
+    return _compared_as_known(scope, one.border, value)[1]
+
+
+def _own_groups(scope: Scope, alias: str) -> tuple[tuple[str, str], ...]:
+    """The name and the SQL of the columns of a public relation that are group keys, whether they tell its rows apart.
+
+    ::
+
+        SELECT t.x, count(*) FROM people JOIN (VALUES (30), (50)) t(x) ON age < t.x GROUP BY t.x
+
+    A record is in several groups, and once in each of them, where no two rows are in one group: the number of a group
+    is then that of a question with what ON says as its WHERE, with the same noise. With subtotals a record would be in
+    one of them twice, and noise that is drawn is for records that are in one group.
+    """
+    holds = scope.policy.privacy.holds or is_per_unit(scope)
+    return () if holds else tuple((key.name, identifier(key.name)) for key in _keys_of(scope, alias))
+
+
+def _keys_of(scope: Scope, alias: str) -> list[exp.Column]:
+    """The columns of a relation that are group keys, where there are no subtotals."""
+    group = scope.select.args.get("group")
+    if group is None or any(value for part, value in group.args.items() if part not in ("expressions", "all")):
+        return []
+    if group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
+        return []
+    return [key for key in grouped(scope) if isinstance(key, exp.Column) and key.table == alias]
+
+
+def _check_nearest(scope: Scope, alias: str, identifying: Sequence[tuple[str, str]], borders: Sequence[Border]) -> None:
+    """ASOF JOIN finds the nearest row of a public table: which one is known where no two are equally near."""
+    source = scope.sources[alias].source
+    if source is None or len(borders) != 1:
+        raise Refused("SDC033", f"ASOF JOIN of anything but a public table by one border: x >= {alias}.low")
+    border = borders[0]
+    nearest = (border.border.name, _border(scope, alias, border))
+    scope.progress.unique.append(Unique(source, (*identifying, nearest)))
 
 
 _NEVER_FAIL = ("whole", "text", "truth", "date")

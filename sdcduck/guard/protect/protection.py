@@ -177,6 +177,8 @@ class Protection:
                 raise unknown_column(column.name, sources[column.table].columns)
         self._subqueries(select, known)
         if not units:
+            if any(join.method == "ASOF" for join in select.args.get("joins") or []):
+                raise Refused("SDC022", "asof join without records: which of equally near rows it finds is not known")
             as_written(select)
             labels = {relation.label for relation in sources.values()}
             label = Label.RELEASED if Label.RELEASED in labels else Label.PUBLIC

@@ -1,4 +1,4 @@
-"""Variances, correlations and regression lines of numeric dimensions, from what is published for each of their values.
+"""Variances, skewness, kurtosis, correlations, regression lines of numeric dimensions, from the counts of their values.
 
 ::
 
@@ -24,6 +24,7 @@ from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Role
 
 _SPREADS = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
+_SHAPES = (exp.Skewness, exp.Kurtosis)
 _PAIRS = (exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope)
 _SQUARED = (exp.Corr, exp.RegrR2)
 """Those with a square of the first column, which a measure has none of here."""
@@ -33,7 +34,7 @@ _MOST = "1e6"  # of larger figures the squares would not leave enough digits
 
 def is_statistic(node: exp.Expr) -> bool:
     """Whether an aggregate may be a statistic of dimensions."""
-    return isinstance(node, (*_SPREADS, *_PAIRS))
+    return isinstance(node, (*_SPREADS, *_SHAPES, *_PAIRS))
 
 
 def of_other_numbers(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr | None:
@@ -77,7 +78,7 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
     """A statistic of dimensions, made of what is published for each of their values; None: it is something else."""
     if not is_statistic(node):
         return None
-    columns = [node.this] if isinstance(node, _SPREADS) else [node.this, node.expression]
+    columns = [node.this, node.expression] if isinstance(node, _PAIRS) else [node.this]
     if isinstance(node, _SPREADS) and (isinstance(node.this, exp.Distinct) or scope.has_measure(node.this)):
         return None
     if any(isinstance(column, exp.Distinct) for column in columns):
@@ -110,7 +111,9 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
     n, x = f"{VALUES}._n", f"{VALUES}._v{len(columns) - 1}"
     number, sum_x = added(n), added(f"{n} * {x}")
     sxx = f"greatest({added(f'{n} * {x} * {x}')} - {sum_x} * {sum_x} / nullif({number}, 0), 0)"
-    if isinstance(node, _SPREADS):
+    if isinstance(node, _SHAPES):
+        shown = _shape(node, number, *(added(f"{n}{f' * {x}' * power}") for power in (1, 2, 3, 4)))
+    elif isinstance(node, _SPREADS):
         shown = _spread(node, number, sxx)
     else:
         y = f"{VALUES}._v0"
@@ -127,6 +130,8 @@ def _measure(scope: Scope, node: exp.Expr, columns: list[exp.Expr]) -> exp.Expr 
         return None
     alone = isinstance(columns[0], exp.Column) and scope.role(columns[0]) is Role.MEASURE
     if not alone or scope.has_measure(columns[-1]) or isinstance(node, _SQUARED):
+        if isinstance(node, _SHAPES):
+            raise Refused("SDC052", f"{duckdb_name(node)} of a measure: its variance and quantiles are answered")
         slope = "one of two columns may be a measure by itself, the first of regr_slope, regr_intercept and covariances"
         raise Refused("SDC052", f"{duckdb_name(node)} of a measure: {slope}")
     if family(columns[0]) not in ("whole", "real", "decimal"):
@@ -141,6 +146,19 @@ def _spread(node: exp.Expr, number: str, squares: str) -> str:
     else:
         variance = f"CASE WHEN {number} > 1 THEN {squares} / ({number} - 1) END"
     return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
+
+
+def _shape(node: exp.Expr, number: str, one: str, two: str, three: str, four: str) -> str:
+    """Skewness and excess kurtosis of a sample, as DuckDB has them, from the sums of powers of a value."""
+    mean = f"({one} / nullif({number}, 0))"
+    second = f"greatest({two} / nullif({number}, 0) - {mean}**2, 0)"
+    if isinstance(node, exp.Skewness):
+        third = f"({three} / {number} - 3 * {two} / {number} * {mean} + 2 * {mean}**3)"
+        found = f"sqrt({number} * ({number} - 1)) / ({number} - 2) * {third} / nullif({second}, 0)**1.5"
+        return f"CASE WHEN {number} > 2 THEN {found} END"
+    fourth = f"({four} / {number} - 4 * {three} / {number} * {mean} + 6 * {two} / {number} * {mean}**2 - 3 * {mean}**4)"
+    found = f"(({number} + 1) * {fourth} / nullif({second}, 0)**2 - 3 * ({number} - 1))"
+    return f"CASE WHEN {number} > 3 THEN ({number} - 1) * {found} / (({number} - 2) * ({number} - 3)) END"
 
 
 def _of_pairs(node: exp.Expr, number: str, sum_x: str, sum_y: str, sxx: str, syy: str, sxy: str) -> str:

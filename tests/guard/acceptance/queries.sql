@@ -487,6 +487,12 @@ SELECT z.zone, count(*) AS n FROM people p JOIN regions r ON p.region = r.region
 -- a condition on a public column in JOIN
 SELECT count(*) AS n FROM people p JOIN regions r ON p.region = r.region AND r.climate = 'cold';
 
+-- a cumulative table
+SELECT x, count(*) AS n, sum(income) AS income FROM people JOIN (VALUES (30), (50), (70)) t(x) ON age < x GROUP BY x ORDER BY x;
+
+-- ASOF JOIN
+SELECT rate, count(*) AS n FROM people ASOF JOIN (VALUES (DATE '2023-01-01', 2), (DATE '2023-09-01', 3)) r(since, rate) ON month >= since GROUP BY rate;
+
 -- a join in WHERE
 SELECT r.climate, count(*) AS n FROM people p, regions r WHERE p.region = r.region GROUP BY r.climate;
 
