@@ -17,6 +17,7 @@
 --| @column spent DOUBLE: of all questions in this unit up to it
 --| @column neighbours VARCHAR: under which relation: 'replace' or 'add_remove'
 --| @column ledger VARCHAR: whose budget it was charged to: 'policy', that of all, or 'login'
+--| @column delta DOUBLE: beside `cost`, for groups that nobody may know (`domains := 'private'`); else 0
 --| @example
 --| SELECT number, login, question, unit, cost FROM sdc_dp_ledger('people');
 --| @output

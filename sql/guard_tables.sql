@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse', granted := NULL, epsilon := NULL, delta := 0, per_question := NULL, domains := NULL, neighbours := 'replace', contributions := 1, ledger := 'policy', epsilon_per := NULL) -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse', granted := NULL, epsilon := NULL, delta := 0, per_question := NULL, domains := NULL, neighbours := 'replace', contributions := 1, ledger := 'policy', epsilon_per := NULL, objective := 'volume', noise := 'least') -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -51,13 +51,18 @@
 --|      noise, of which few questions are answered (dp)
 --| @arg per_question DOUBLE: the epsilon of one question alone, whatever it counts and adds up (dp)
 --| @arg domains STRUCT of lists or VARCHAR: the values of dimensions that may be grouped by, as everybody knows them:
---|      `{'region': ['north', 'south']}`; other values are a group of their own, NULL. 'public': those that types say (dp)
+--|      `{'region': ['north', 'south']}`; other values are a group of their own, NULL. 'public': those that types say. 'private', of all
+--|      others or of one, `{'town': 'private'}`: nobody may know them, and groups of many units appear, for half of `delta` (dp)
 --| @arg neighbours VARCHAR: what is hidden: that one unit is another one ('replace'), or that it is there ('add_remove') (dp)
 --| @arg contributions BIGINT: how many rows of a unit are looked at, of more a keyed sample; the noise grows with it (dp)
 --| @arg ledger VARCHAR: whose budget it is: one of all who ask ('policy'), or one of each login ('login'), which together learn as much as
 --|      all their budgets allow (dp)
 --| @arg epsilon_per VARCHAR: of which time `epsilon` and `delta` are: 'day', 'week', 'month', 'quarter' or 'year' in UTC, each with a budget
 --|      anew, and these add up; NULL: of all time (dp)
+--| @arg objective VARCHAR: what the noise of the numbers of one question is shared for: the smallest region for all ('volume'), the least
+--|      sum of squared errors ('mse'), or the same noise on each ('none') (dp)
+--| @arg noise VARCHAR: 'least', Laplace or Gaussian noise, whichever is the smaller, or 'normal', Gaussian noise alone, of which costs are
+--|      converted exactly: nearly a tenth less noise, or a fifth more questions, and no quantiles (dp)
 --| @also place VARCHAR[]: list_value(current_database(), current_schema())
 --| @column name VARCHAR: the table or view
 --| @column method VARCHAR: how it is answered

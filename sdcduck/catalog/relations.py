@@ -84,6 +84,10 @@ class Privacy:
         ledger: 'policy', all who ask spend one budget; 'login', each has one of its own.
         period: 'day', 'week', 'month', 'quarter' or 'year', each of which has a budget anew; empty: there is one for
             ever.
+        private: dimensions that may be grouped by though nobody may know their values: of these groups those appear
+            that have many units.
+        objective: what the noise of the totals of a statement is shared for: 'volume', 'mse' or 'none'.
+        noise: 'least', or 'normal': all noise is normal, and costs are added up and converted exactly.
     """
 
     epsilon: float = 0
@@ -95,6 +99,9 @@ class Privacy:
     contributions: int = 1
     ledger: str = "policy"
     period: str = ""
+    private: tuple[str, ...] = ()
+    objective: str = "volume"
+    noise: str = "least"
 
     @property
     def holds(self) -> bool:
@@ -105,6 +112,11 @@ class Privacy:
     def gaussian(self) -> bool:
         """Whether the noise is Gaussian."""
         return self.delta > 0
+
+    @property
+    def of_groups(self) -> float:
+        """What of delta is for groups that appear although nobody may know them."""
+        return self.delta / 2 if self.private else 0.0
 
 
 @dataclass(frozen=True)
@@ -326,6 +338,7 @@ def _stored_privacy(settings: Mapping[str, str]) -> dict[tuple[str, str], Privac
             float(stored["epsilon"]), float(stored["delta"]), float(stored["per_question"]), stored["neighbours"],
             tuple((name, kind, tuple(values)) for name, kind, values in stored["domains"]), stored["declared"],
             int(stored.get("contributions", 1)), stored.get("ledger", "policy"), stored.get("period", ""),
+            tuple(stored.get("private", ())), stored.get("objective", "volume"), stored.get("noise", "least"),
         )
         for stored in _values(settings, _PRIVACY)
     }  # fmt: skip

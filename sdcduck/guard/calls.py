@@ -148,6 +148,8 @@ class Grouping(NamedTuple):
         keys: the columns of the groups.
         around: what is written before and after its numbers, to make those of the grouping sets that follow from it.
         adds_up: whether some of these are sums of its groups.
+        selects: the column of the number of units, where groups appear by that; empty: all of ``cells`` do.
+        beside: that column, where it is none of the totals that were asked for.
     """
 
     grouped: exp.Select
@@ -155,6 +157,8 @@ class Grouping(NamedTuple):
     keys: tuple[str, ...]
     around: tuple[str, str] = ("", "")
     adds_up: bool = False
+    selects: str = ""
+    beside: tuple[tuple[str, Noised], ...] = ()
 
 
 class Drawn(NamedTuple):

@@ -14,6 +14,9 @@ and from what is asked. Together they are within epsilon and delta if one of two
   Gaussian noise, and of Laplace noise the less of epsilon and alpha * epsilon^2 / 2 (Bun and Steinke 2016,
   proposition 3.3). At a fixed order they add up whatever is asked next (Feldman and Zrnic 2021).
 
+Where nobody may know the groups, half of delta is for those that appear (`sdcduck.methods.dp.threshold`): each question
+has its part of that, the parts are added up, and what is left is the delta of the noise.
+
 It does not matter that what is asked next decides which of the two sums it is. Of the answers of which the first one
 held, an event has the chance e^epsilon times that of a neighbour at most; of the others delta more.
 """
@@ -53,12 +56,19 @@ class Cost:
         own: of this statement: rho of Gaussian noise, epsilon of Laplace noise.
         scales: of the noise, in steps, for each column of each block.
         deviations: its standard deviations, as the numbers are answered; None of what is chosen by chance.
+        delta: what groups that nobody may know cost beside it.
+        normal: whether it is drawn on a grid so fine that it is normal noise.
+        appear: for each block the units without which a group is left out before there is noise, and the noisy number
+            from which on it appears; None: all groups do.
     """
 
     gaussian: bool
     own: float
     scales: tuple[tuple[float, ...], ...]
     deviations: tuple[tuple[float | None, ...], ...]
+    delta: float = 0.0
+    normal: bool = False
+    appear: tuple[tuple[int, int] | None, ...] = ()
 
     @property
     def unit(self) -> str:
@@ -74,11 +84,15 @@ class Charge:
         unit: rho or epsilon.
         cost: in it.
         neighbours: under which relation.
+        delta: beside it, for groups that nobody may know.
+        normal: whether its noise was normal, of which costs are converted exactly.
     """
 
     unit: str
     cost: float
     neighbours: str
+    delta: float = 0.0
+    normal: bool = False
 
 
 @dataclass(frozen=True)
@@ -119,29 +133,76 @@ def cost_of(releases: Sequence[Release], privacy: Privacy) -> Cost:
     own, laplace = _of_question(privacy), _laplace_of_question(privacy)
     found = _noise_of(releases, privacy, own, gaussian=privacy.gaussian)
     gaussian = privacy.gaussian
-    if gaussian:
+    if privacy.noise == "normal" and any(one.deviation is None for one in _all(found)):
+        raise Refused("SDC081", "a quantile where all noise is normal: ask for a mean, or how many are below a border")
+    if gaussian and privacy.noise != "normal":
         other = _noise_of(releases, privacy, laplace, gaussian=False)
-        # The sizes of two noises of one number: their ratio is that of all lengths of a region.
-        if sum(math.log(one.size / two.size) for one, two in zip(_all(found), _all(other), strict=True)) > 0:
+        if _is_smaller(_all(other), _all(found), privacy.objective):
             found, own, gaussian = other, laplace, False
     if not sum(one.certified() for one in _all(found)) <= own * (1 + _ROUNDING):
         raise Refused("SDC082", "the noise does not have the privacy that it was charged for")
+    beside = _delta_of_question(privacy) if any(release.selects for release in releases) else 0.0
     return Cost(
         gaussian, own, tuple(tuple(one.scale for one in of) for of in found),
-        tuple(tuple(one.deviation for one in of) for of in found),
+        tuple(tuple(one.deviation for one in of) for of in found), beside,
+        privacy.noise == "normal", _appearing(releases, found, privacy, beside, gaussian=gaussian),
     )  # fmt: skip
 
 
+def _is_smaller(one: Sequence[_Noise], other: Sequence[_Noise], objective: str) -> bool:
+    """Whether one noise serves better than another one: by all lengths of a region, or by the squares of errors."""
+    if objective != "volume" and all(noise.deviation is not None for noise in one):
+        mine, its = (sum((noise.deviation or 0.0) ** 2 for noise in of) for of in (one, other))
+        return mine < its
+    return sum(math.log(mine.size / its.size) for mine, its in zip(one, other, strict=True)) < 0
+
+
+def _appearing(
+    releases: Sequence[Release], found: Sequence[Sequence[_Noise]], privacy: Privacy, delta: float, *, gaussian: bool
+) -> tuple[tuple[int, int] | None, ...]:  # fmt: skip
+    """From which number of units on groups appear; the blocks of a question share its delta."""
+    from sdcduck.methods.dp.threshold import least_units, threshold
+
+    choosing = sum(bool(release.selects) for release in releases)
+    appear: list[tuple[int, int] | None] = []
+    for release, of in zip(releases, found, strict=True):
+        if not release.selects:
+            appear.append(None)
+            continue
+        scale = next(one.scale for one, (name, _) in zip(of, release.columns, strict=True) if name == release.selects)
+        least = least_units(scale)
+        most = threshold(scale, delta / choosing, privacy.contributions, least, gaussian=gaussian)
+        appear.append((least, most))
+    return tuple(appear)
+
+
 def _of_question(privacy: Privacy) -> float:
-    return float(grid_noise().rho_of(privacy.per_question, privacy.delta)) if privacy.gaussian else privacy.per_question
+    if not privacy.gaussian:
+        return privacy.per_question
+    limits = _Limits.of(privacy, privacy.of_groups)
+    return _rho_of(privacy, min(privacy.per_question, limits.epsilon), limits.delta)
+
+
+def _rho_of(privacy: Privacy, epsilon: float, delta: float) -> float:
+    """What costs so much at a delta: of normal noise alone exactly, of any by its zero-concentrated privacy."""
+    noise = grid_noise()
+    return float((noise.normal_rho_of if privacy.noise == "normal" else noise.rho_of)(epsilon, delta))
+
+
+def _questions(privacy: Privacy) -> int:
+    """How many questions of Gaussian noise there are."""
+    return max(1, math.floor(_Limits.of(privacy, privacy.of_groups).most * (1 + _ROUNDING) / _of_question(privacy)))
+
+
+def _delta_of_question(privacy: Privacy) -> float:
+    return privacy.of_groups / _questions(privacy)
 
 
 def _laplace_of_question(privacy: Privacy) -> float:
     """The epsilon of a question with Laplace noise, so that there are as many as there are with Gaussian noise."""
     if not privacy.gaussian:
         return privacy.per_question
-    questions = max(1, math.floor(_most(privacy) * (1 + _ROUNDING) / _of_question(privacy)))
-    return min(privacy.per_question, privacy.epsilon / questions)
+    return min(privacy.per_question, _Limits.of(privacy, privacy.of_groups).epsilon / _questions(privacy))
 
 
 class _Noise(NamedTuple):
@@ -178,17 +239,39 @@ def _noise_of(
     releases: Sequence[Release], privacy: Privacy, own: float, *, gaussian: bool
 ) -> list[list[_Noise]]:  # fmt: skip
     """The noise of all totals of a statement that costs so much."""
-    each = own / sum(len(release.columns) for release in releases)
+    parts = iter(_parts(releases, privacy, gaussian=gaussian))
     noise = grid_noise()
     found: list[list[_Noise]] = []
     for release in releases:
         found.append([])
         for _, noised in release.columns:
-            apart = sensitivity(noised, privacy, grouped=bool(release.cells), gaussian=gaussian)
+            apart = sensitivity(noised, privacy, grouped=release.grouped, gaussian=gaussian)
+            each = own * next(parts)
             scale = (noise.choice_scale_of if noised.positions else noise.scale_of)(apart, each, gaussian=gaussian)
             deviation = None if noised.positions else noised.step * noise.deviation(scale, gaussian=gaussian)
             found[-1].append(_Noise(scale, apart, deviation, gaussian))
     return found
+
+
+def _parts(releases: Sequence[Release], privacy: Privacy, *, gaussian: bool) -> list[float]:
+    """The part of the cost that each total has: an equal one of choices, else as the objective says."""
+    every = [(noised, release.grouped) for release in releases for _, noised in release.columns]
+    numbers = [(noised, grouped) for noised, grouped in every if not noised.positions]
+    if privacy.objective == "volume" or not numbers:
+        return [1 / len(every)] * len(every)
+    import numpy as np
+
+    from sdcduck.methods.dp.allocation import allocate, allocate_laplace
+
+    apart = np.array(
+        [noised.step * sensitivity(noised, privacy, grouped=grouped, gaussian=gaussian) for noised, grouped in numbers]
+    )
+    if gaussian:
+        shares = allocate(apart, 1.0, privacy.objective).shares
+    else:
+        shares = allocate_laplace(apart, 1.0, privacy.objective).epsilons
+    shared = iter((shares * len(numbers) / len(every)).tolist())
+    return [1 / len(every) if noised.positions else next(shared) for noised, _ in every]
 
 
 def sensitivity(noised: Noised, privacy: Privacy, *, grouped: bool, gaussian: bool) -> float:
@@ -236,18 +319,48 @@ def _of_rows(noised: Noised, privacy: Privacy, *, grouped: bool, gaussian: bool)
     return 1 if not grouped else math.sqrt(rows) if gaussian else rows
 
 
-def _most(privacy: Privacy) -> float:
-    return float(grid_noise().rho_of(privacy.epsilon, privacy.delta)) if privacy.gaussian else privacy.epsilon
+class _Limits(NamedTuple):
+    """What the noise of all questions together may have.
+
+    Attributes:
+        epsilon: it may have.
+        delta: that is left for noise.
+        most: what costs may add up to: rho, or epsilon without a delta.
+    """
+
+    epsilon: float
+    delta: float
+    most: float
+
+    @classmethod
+    def of(cls, privacy: Privacy, of_groups: float) -> _Limits:
+        """Where groups that nobody may know have so much of delta."""
+        if not privacy.gaussian:
+            return cls(privacy.epsilon, 0.0, privacy.epsilon if of_groups == 0 else 0.0)
+        epsilon, delta = privacy.epsilon + math.log1p(-of_groups), privacy.delta - of_groups
+        if not (delta > 0 and epsilon > 0):
+            return cls(0.0, 0.0, 0.0)
+        return cls(epsilon, delta, _rho_of(privacy, epsilon, delta))
+
+    @classmethod
+    def after(cls, charges: Sequence[Charge], privacy: Privacy) -> _Limits:
+        """The same where more of delta was spent for groups under another policy."""
+        return cls.of(privacy, max(privacy.of_groups, sum(charge.delta for charge in charges)))
 
 
-def spent_of(charges: Sequence[Charge], privacy: Privacy) -> float:
+def spent_of(charges: Sequence[Charge], privacy: Privacy, limits: _Limits | None = None) -> float:
     """What questions have cost, as it counts under the policy that holds now: rho, or epsilon without a delta.
 
     Who is replaced is taken away and another one added: twice the epsilon, four times the rho. The noise under
     'replace' is enough for 'add_remove', too. An epsilon is half its square as a rho, and at the order alpha at which
     the budget is converted an alpha-th part of it at most; a rho is no epsilon.
     """
-    order = grid_noise().order_of(_most(privacy), privacy.delta) if privacy.gaussian else 1.0
+    limits = limits or _Limits.after(charges, privacy)
+    if charges and not limits.most:
+        return math.inf
+    if privacy.noise == "normal" and not all(charge.normal for charge in charges):
+        return math.inf
+    order = grid_noise().order_of(limits.most, limits.delta) if privacy.gaussian else 1.0
     total = 0.0
     for charge in charges:
         cost = charge.cost
@@ -260,14 +373,18 @@ def spent_of(charges: Sequence[Charge], privacy: Privacy) -> float:
     return total
 
 
-def epsilons_of(charges: Sequence[Charge], privacy: Privacy) -> float:
+def epsilons_of(charges: Sequence[Charge], privacy: Privacy, limits: _Limits | None = None) -> float:
     """The sum of the epsilons of Laplace noise; infinite where there was other noise."""
-    return spent_of(charges, replace(privacy, delta=0))
+    if charges and not (limits or _Limits.after(charges, privacy)).most:
+        return math.inf
+    return spent_of(
+        [replace(charge, delta=0.0) for charge in charges], replace(privacy, delta=0, private=(), noise="least")
+    )
 
 
 def charge_for(cost: Cost, privacy: Privacy) -> Charge:
     """What a question is charged with."""
-    return Charge(cost.unit, cost.own, privacy.neighbours)
+    return Charge(cost.unit, cost.own, privacy.neighbours, cost.delta, cost.normal)
 
 
 def is_enough(charges: Sequence[Charge], cost: Cost, privacy: Privacy) -> bool:
@@ -285,7 +402,8 @@ def check_budget(charges: Sequence[Charge], cost: Cost, privacy: Privacy) -> Non
         return
     standing = standing_of(charges, privacy)
     if not math.isfinite(standing.spent):
-        raise Refused("SDC080", "earlier answers have a delta, which this policy does not allow")
+        which = "other noise" if privacy.noise == "normal" else "a delta"
+        raise Refused("SDC080", f"earlier answers have {which}, which this policy does not allow")
     free = max(0.0, privacy.epsilon - standing.spent)
     raise Refused(
         "SDC080",
@@ -296,23 +414,38 @@ def check_budget(charges: Sequence[Charge], cost: Cost, privacy: Privacy) -> Non
 
 def _left(charges: Sequence[Charge], charge: Charge, privacy: Privacy) -> int:
     """How many more charges of a kind there may be: by either of the sums, see the module."""
-    found = []
-    for sum_of, most in ((spent_of, _most(privacy)), (epsilons_of, privacy.epsilon)):
-        each, spent = sum_of([charge], privacy), sum_of(charges, privacy)
+    found, limits = [], _Limits.after(charges, privacy)
+    for sum_of, most in ((spent_of, limits.most), (epsilons_of, limits.epsilon)):
+        each, spent = sum_of([charge], privacy, limits), sum_of(charges, privacy, limits)
         if math.isfinite(each) and math.isfinite(spent):
             found.append(max(0, math.floor((most * (1 + _ROUNDING) - spent) / each)))
-    return max(found, default=0)
+    left = max(found, default=0)
+    if charge.delta:
+        free = privacy.of_groups * (1 + _ROUNDING) - sum(one.delta for one in charges)
+        left = min(left, max(0, math.floor(free / charge.delta)))
+    return left
 
 
 def standing_of(charges: Sequence[Charge], privacy: Privacy) -> Standing:
     """How a table stands after these: of questions with either noise, as many as there may be of the dearer one."""
-    spent, epsilon = spent_of(charges, privacy), epsilons_of(charges, privacy)
-    if privacy.gaussian:
-        epsilon = min(epsilon, grid_noise().epsilon_of(spent, privacy.delta))
+    limits = _Limits.after(charges, privacy)
+    spent, epsilon = spent_of(charges, privacy, limits), epsilons_of(charges, privacy, limits)
+    if privacy.gaussian and limits.most and math.isfinite(spent):
+        noise = grid_noise()
+        of = noise.normal_epsilon_of if privacy.noise == "normal" else noise.epsilon_of
+        epsilon = min(epsilon, of(spent, limits.delta))
+    if sum(charge.delta for charge in charges):
+        epsilon += privacy.epsilon - limits.epsilon
     costs = {
         _of_count(privacy),
-        Charge("rho" if privacy.gaussian else "epsilon", _of_question(privacy), privacy.neighbours),
-    }
+        Charge(
+            "rho" if privacy.gaussian else "epsilon", _of_question(privacy), privacy.neighbours,
+            normal=privacy.noise == "normal",
+        ),
+    }  # fmt: skip
+    if privacy.private:
+        beside = _delta_of_question(privacy)
+        costs = {replace(charge, delta=beside) for charge in costs}
     left = min(_left(charges, charge, privacy) for charge in costs)
     return Standing(len(charges), epsilon, privacy.epsilon, left)
 
@@ -338,6 +471,12 @@ def laws_of(rewritten: Rewritten) -> Callable[[Statistic], Sequence[Law]]:
     ]
     alone = policy.privacy.per_question if cost.gaussian else cost.own
     shown = f"{words_of(cost)}, epsilon {alone:g} for the whole question"
+    if cost.normal:
+        shown += ", converted exactly"
+    if policy.privacy.objective != "volume" and len(each) > 1:
+        shown += f", shared by objective '{policy.privacy.objective}'"
+    for at in sorted({one[1] for one in cost.appear if one is not None}):
+        shown += f"; a group appears from a noisy number of {at} units on (delta {cost.delta:.2g} for the question)"
     if any(release.adds_up for release in rewritten.releases):
         shown += "; a subtotal of k groups is their sum and has the root of k times as much"
 

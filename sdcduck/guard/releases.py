@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import duckdb
@@ -30,6 +30,7 @@ import duckdb
 from sdcduck.catalog import Policy, Privacy
 from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached, time_of
 from sdcduck.catalog.cost_files import CostFile, period_of
+from sdcduck.guard.appearing import OF_GROUPS, Appeared, check_kinds, exact_of_units, groups_that_appeared
 from sdcduck.guard.calls import Noised
 from sdcduck.guard.costs import (
     Charge,
@@ -60,6 +61,19 @@ _ROW = "_sdc_row"
 Numbers = list[list[int]]
 """Noisy totals in steps, a list for each column of each block."""
 
+
+class Found(NamedTuple):
+    """What was drawn.
+
+    Attributes:
+        numbers: the noisy totals.
+        appeared: for each block the groups that appeared of those that nobody may know; None: all groups are known.
+    """
+
+    numbers: Numbers
+    appeared: list[Appeared | None]
+
+
 Given = Mapping[str, object]
 """Values of parameters by name, or by number."""
 
@@ -83,7 +97,7 @@ class _Known:
     now: datetime.datetime = _LONG_AGO
     costs: list[Line] = field(default_factory=list)
     charged: set[tuple[str, str | None]] = field(default_factory=set)
-    drawn: dict[str, Numbers] = field(default_factory=dict)
+    drawn: dict[str, Found] = field(default_factory=dict)
 
     def has_paid(self, key: str, login: str) -> bool:
         """Whether a question costs whoever asks nothing more."""
@@ -144,13 +158,17 @@ class Releases:
         Raises:
             Refused: one has no value, or one that cannot be told from others.
         """
-        texts = [_exact_sql(release) for release in rewritten.releases]
+        texts = [_exact_sql(release, None) for release in rewritten.releases]
         if not parameters and not any("$" in text for text in (rewritten.sql, *texts)):
             return {}, {}
         named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters or [], 1))
         values = {str(name): value for name, value in named.items()}
         check_parameters(values.values())
-        around = self._parameters(rewritten.sql)
+        sql = rewritten.sql
+        for release in rewritten.releases:
+            if release.selects:  # what takes its place has none
+                sql = sql.replace(release.stands_for, "SELECT 1")
+        around = self._parameters(sql)
         within = {name for text in texts for name in self._parameters(text)}
         if around | within != set(values):
             raise Refused("SDC081", "values for other parameters than there are")
@@ -166,8 +184,11 @@ class Releases:
             known = self._known.get(folded(policy.name))
             if known is not None and key in known.drawn:
                 return
-        for text in {_exact_sql(release): None for release in releases}:
+        for text in {_exact_sql(release, None): None for release in releases}:
             self._columns(f"SELECT * FROM ({text}) WHERE false", given)
+        for release in releases:
+            if release.selects:
+                self._kinds(release, given)
 
     def _parameters(self, sql: str) -> set[str]:
         return set(self._limited.ask(lambda cursor: read(cursor, sql)).parameters())
@@ -253,27 +274,34 @@ class Releases:
 
     # --- The ledger -----------------------------------------------------------------------------------------------
 
-    def _charged(self, policy: Policy, cost: Cost, key: str, query: str, login: str) -> Numbers | None:
+    def _charged(self, policy: Policy, cost: Cost, key: str, query: str, login: str) -> Found | None:
         """Write down what it costs; the numbers, where they were drawn before."""
         with self._alone, _Ledger(self._register, policy) as held:
             known = self._learn(policy, held)
             if not known.has_paid(key, login):
                 _check_budget(known, cost, policy.privacy, login)
-                own = {"ledger": "login"} if policy.privacy.ledger == "login" else {}
+                own: dict[str, Any] = {"ledger": "login"} if policy.privacy.ledger == "login" else {}
+                if cost.delta:
+                    own["delta"] = cost.delta
+                if cost.normal:
+                    own["noise"] = "normal"
                 self._add(policy, held, {
-                    "kind": "charge", "key": key, "unit": cost.unit, "cost": cost.own,
+                    "kind": OF_GROUPS if cost.delta else "charge", "key": key, "unit": cost.unit, "cost": cost.own,
                     "neighbours": policy.privacy.neighbours, "login": login, "query": query[:_LONGEST_QUERY],
                     **own,
                 })  # fmt: skip
             # What was drawn for one login is what the next one gets, who was charged for it, too: one set, one noise.
             return known.drawn.get(key)
 
-    def _kept(self, policy: Policy, key: str, numbers: Numbers) -> Numbers:
+    def _kept(self, policy: Policy, key: str, found: Found) -> Found:
         """Write down what was drawn, unless somebody else has drawn meanwhile: there is one answer."""
         with self._alone, _Ledger(self._register, policy) as held:
             known = self._learn(policy, held)
             if key not in known.drawn:
-                self._add(policy, held, {"kind": "drawn", "key": key, "numbers": numbers})
+                line: Line = {"kind": "drawn", "key": key, "numbers": found.numbers}
+                if any(found.appeared):
+                    line["appeared"] = [None if one is None else one._asdict() for one in found.appeared]
+                self._add(policy, held, line)
             return known.drawn[key]
 
     def _read(self, policy: Policy) -> _Known:
@@ -303,27 +331,54 @@ class Releases:
 
     # --- The noise ------------------------------------------------------------------------------------------------
 
-    def _draw(self, releases: Sequence[Release], cost: Cost, given: Given | None = None) -> Numbers:
-        noise = grid_noise()
+    def _draw(self, releases: Sequence[Release], cost: Cost, given: Given | None = None) -> Found:
         drawn: Numbers = []
+        appeared: list[Appeared | None] = []
         exact: dict[str, list[list[Any]]] = {}
-        for release in releases:
-            sql = _exact_sql(release)
+        for release, appears in zip(releases, cost.appear, strict=True):
+            sql = _exact_sql(release, appears)
             if sql not in exact:
                 exact[sql] = self._columns(sql, given or {})
+            # How many groups there are that nobody may know is a secret, and refuses nothing.
+            if appears is not None:
+                continue
             # To choose one of many positions takes longer than to add noise.
             each = sum(1 + noised.positions // _POSITIONS_OF_ONE for _, noised in release.columns)
             if each * len(exact[sql][0] if exact[sql] else []) > _MOST_DRAWN:
                 raise Refused("SDC081", "very many groups: ask for fewer columns at a time")
-        for release, scales in zip(releases, cost.scales, strict=True):
-            columns: list[list[Any]] = exact[_exact_sql(release)] or [[] for _ in release.columns]
+        for release, scales, appears in zip(releases, cost.scales, cost.appear, strict=True):
+            keys = len(release.keys) if appears is not None else 0
+            rows = exact[_exact_sql(release, appears)] or [[] for _ in range(keys + len(release.columns))]
+            groups, columns = rows[:keys], rows[keys:]
+            known: list[list[int] | None] = [None] * len(columns)
+            appeared.append(None)
+            if appears is not None:
+                at = next(place for place, (name, _) in enumerate(release.columns) if name == release.selects)
+                noisy = _noisy(release.columns[at][1], columns[at], scales[at], cost)
+                places = [place for place, number in enumerate(noisy) if number >= appears[1]]
+                columns = [[column[place] for place in places] for column in columns]
+                known[at] = [noisy[place] for place in places]
+                groups = [[group[place] for place in places] for group in groups]
+                appeared[-1] = Appeared(self._kinds(release, given or {}), groups)
             drawn += [
-                noise.noisy(totals, scale, gaussian=cost.gaussian)
-                if not noised.positions
-                else noise.chosen(totals, noised.positions, -noised.low, noised.high, scale, gaussian=cost.gaussian)
-                for (_, noised), totals, scale in zip(release.columns, columns, scales, strict=True)
+                _noisy(noised, totals, scale, cost) if before is None else before
+                for (_, noised), totals, scale, before in zip(release.columns, columns, scales, known, strict=True)
             ]
-        return drawn
+        return Found(drawn, appeared)
+
+    def _kinds(self, release: Release, given: Given) -> list[str]:
+        """The types of the keys of groups that nobody may know.
+
+        Raises:
+            Refused: values of one are not kept as texts.
+        """
+        shown = ", ".join(f'"{key}"' for key in release.keys)
+        rows = self._columns(
+            f"SELECT column_name, column_type FROM (DESCRIBE SELECT {shown} FROM ({release.totals}))", given
+        )
+        kinds = dict(zip(*rows, strict=True))
+        check_kinds(kinds.values())
+        return [kinds[key] for key in release.keys]
 
     def _columns(self, sql: str, given: Given) -> list[list[Any]]:
         """Whole totals, and of what is chosen the number of records at each position."""
@@ -362,11 +417,13 @@ def _lost(problem: Exception) -> Refused:
 
 
 def _note(known: _Known, line: Line) -> None:
-    if line["kind"] == "charge":
+    if line["kind"] in ("charge", OF_GROUPS):
         known.costs.append(line)
         known.charged.add((line["key"], line["login"] if line.get("ledger") == "login" else None))
     elif line["kind"] == "drawn":
-        known.drawn.setdefault(line["key"], line["numbers"])
+        of = line.get("appeared") or [None] * len(line["numbers"])
+        found = Found(line["numbers"], [None if one is None else Appeared(**one) for one in of])
+        known.drawn.setdefault(line["key"], found)
     else:
         raise ChainBroken("a line of another kind")
 
@@ -397,7 +454,13 @@ def _check_budget(known: _Known, cost: Cost, privacy: Privacy, login: str) -> No
 
 def charge_of(line: Line) -> Charge:
     """What a line of the ledger says that a question has cost."""
-    return Charge(line["unit"], float(line["cost"]), line["neighbours"])
+    return Charge(
+        line["unit"],
+        float(line["cost"]),
+        line["neighbours"],
+        float(line.get("delta", 0)),
+        line.get("noise") == "normal",
+    )
 
 
 def _told(given: Given) -> list[list[str]]:
@@ -427,7 +490,10 @@ def _key(
     releases: Sequence[Release], privacy: Privacy, scales: Sequence[Sequence[float]], version: Sequence[object]
 ) -> str:
     """The same for the same totals with the same noise and parameters, of the same data under the same policy."""
-    asked = [[release.cells, release.totals, list(map(_said, release.columns))] for release in releases]
+    asked = [
+        [release.cells, release.totals, list(map(_said, release.columns)), *filter(None, [release.selects])]
+        for release in releases
+    ]
     said = json.dumps([asked, list(map(list, scales)), privacy.declared, list(version)])
     return hashlib.sha256(said.encode()).hexdigest()
 
@@ -444,13 +510,26 @@ def _numbered(release: Release) -> str:
     return f"SELECT *, row_number() OVER (ORDER BY {order}) AS {_ROW} FROM ({release.cells})"
 
 
-def _exact_sql(release: Release) -> str:
-    """The exact totals of all groups, 0 where nobody is."""
+def _noisy(noised: Noised, totals: Sequence[Any], scale: float, cost: Cost) -> list[int]:
+    noise, found = grid_noise(), list[int]()
+    if noised.positions:
+        found += noise.chosen(totals, noised.positions, -noised.low, noised.high, scale, gaussian=cost.gaussian)
+    elif cost.normal:
+        found += noise.finely_noisy(totals, scale)
+    else:
+        found += noise.noisy(totals, scale, gaussian=cost.gaussian)
+    return found
+
+
+def _exact_sql(release: Release, appears: tuple[int, int] | None) -> str:
+    """The exact totals of all groups, 0 where nobody is; of groups that nobody may know those with so many units."""
     shown = ", ".join(
         f'coalesce(t."{name}", {"MAP {}" if noised.positions else "0"})'
         f"::{'MAP(INTEGER, BIGINT)' if noised.positions else 'HUGEINT'}"
         for name, noised in release.columns
     )
+    if release.selects:
+        return exact_of_units(release, shown, 1 if appears is None else appears[0])
     if not release.cells:
         return f"SELECT {shown} FROM ({release.totals}) AS t"
     same = " AND ".join(f'c."{key}" IS NOT DISTINCT FROM t."{key}"' for key in release.keys)
@@ -459,22 +538,26 @@ def _exact_sql(release: Release) -> str:
     )
 
 
-def _with_numbers(rewritten: Rewritten, numbers: Numbers, cost: Cost) -> Rewritten:
+def _with_numbers(rewritten: Rewritten, found: Found, cost: Cost) -> Rewritten:
     """The query with numbers in the place of relations without rows."""
-    sql, waiting = rewritten.sql, iter(numbers)
-    for release, deviations in zip(rewritten.releases, cost.deviations, strict=True):
+    sql, waiting = rewritten.sql, iter(found.numbers)
+    for release, deviations, appeared in zip(rewritten.releases, cost.deviations, found.appeared, strict=False):
         columns = [next(waiting) for _ in release.columns]
-        sql = sql.replace(release.stands_for, _constants(release, columns, deviations))
+        sql = sql.replace(release.stands_for, _constants(release, columns, deviations, appeared))
     return replace(rewritten, sql=sql)
 
 
-def _constants(release: Release, columns: Sequence[Sequence[int]], deviations: Sequence[float | None]) -> str:
+def _constants(
+    release: Release, columns: Sequence[Sequence[int]], deviations: Sequence[float | None], appeared: Appeared | None
+) -> str:
     written = [
         [_written(total, noised, deviation) for total in totals]
         for (_, noised), totals, deviation in zip(release.columns, columns, deviations, strict=True)
     ]
     names = [name for name, _ in release.columns]
     kinds = ["BIGINT" if noised.statistic == "count" else "DOUBLE" for _, noised in release.columns]
+    if appeared is not None:
+        return groups_that_appeared(release, appeared, written, kinds)
     if not release.cells:
         shown = [
             f'CAST({values[0]} AS {kind}) AS "{name}"' for values, kind, name in zip(written, kinds, names, strict=True)

@@ -74,11 +74,13 @@ class Release:
     Attributes:
         policy: the name of the table.
         stands_for: the text in the query, a relation without rows, that is replaced by what was drawn.
-        cells: the query for all groups, over no record; empty: all records are one.
+        cells: the query for all groups, over no record; empty: all records are one, or nobody may know the groups.
         totals: the query for the exact totals of the groups that have records.
         keys: the columns of the groups.
         columns: those of the totals, and what one record adds to each.
         adds_up: whether some numbers of the answer are sums of those of several groups.
+        selects: the column of the number of units, by which groups appear that nobody may know; empty: all do.
+        shown: how many of the columns were asked for: one more may be needed to choose the groups.
     """
 
     policy: str
@@ -88,6 +90,13 @@ class Release:
     keys: tuple[str, ...]
     columns: tuple[tuple[str, Noised], ...]
     adds_up: bool = False
+    selects: str = ""
+    shown: int | None = None
+
+    @property
+    def grouped(self) -> bool:
+        """Whether there are several groups."""
+        return bool(self.cells or self.keys)
 
 
 @dataclass(frozen=True)

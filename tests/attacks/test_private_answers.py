@@ -53,7 +53,7 @@ def drawn(guard: Guard, query: str, runs: int) -> list[np.ndarray]:
         return [column * _AT_ONCE for column in exact(sql, given)]
 
     releases._columns = again  # type: ignore[method-assign]
-    every = [releases._draw(rewritten.releases, cost) for _ in range(runs // _AT_ONCE)]
+    every = [releases._draw(rewritten.releases, cost).numbers for _ in range(runs // _AT_ONCE)]
     releases._columns = exact  # type: ignore[method-assign]
     return [
         np.concatenate([np.array(one[column]).reshape(_AT_ONCE, -1) for one in every])

@@ -24,12 +24,16 @@ import scipy
 from numpy.typing import NDArray
 
 import sdcduck
+from sdcduck.catalog import Privacy
+from sdcduck.guard.calls import Noised
+from sdcduck.guard.costs import cost_of
+from sdcduck.guard.rewritten import Release
 from sdcduck.methods.dp.calibration import gaussian_ratio
 from sdcduck.methods.dp.covariance import private_covariance
 from sdcduck.methods.dp.mean_test import private_mean_test
 from sdcduck.methods.dp.means import mean_noise
 from sdcduck.methods.dp.moments import GRID, Moments, upper
-from sdcduck.methods.dp.noise import KEPT, Released, grid_noise, step_of
+from sdcduck.methods.dp.noise import KEPT, Released, grid_noise, noisy, step_of
 from sdcduck.methods.dp.pca import APPROXIMATE, MECHANISMS, Mechanism
 from sdcduck.methods.dp.regression import noisy_products, product_noise
 
@@ -187,6 +191,25 @@ def regressions(delta: float, changed: int, runs: int) -> Floats:
 
 
 _BOUNDS = "bounds := {'x': [0, 100]}"
+BOUNDARY = 0.01
+"""The delta where groups appear: so large that what happens so rarely is seen."""
+
+
+def groups_of_many(changed: int, runs: int) -> Floats:
+    """Whether a group appears that has one unit too few, and the number of one that is as often left out as not."""
+    privacy = Privacy(EPSILON, BOUNDARY, EPSILON, "add_remove", private=("town",))
+    units = (("n", Noised(0, 1, 1.0, "count")),)
+    cost = cost_of([Release("people", "", "", "", ("town",), units, selects="n")], privacy)
+    (appears,), scale = cost.appear, cost.scales[0][0]
+    assert appears is not None
+    found = []
+    for others in (appears[0] - 1, appears[1]):
+        number = others + changed
+        drawn = np.array(noisy([number] * runs, scale, gaussian=cost.gaussian))
+        found.append(np.where((number >= appears[0]) & (drawn >= appears[1]), drawn, -1))
+    return np.column_stack(found)
+
+
 CASES = [
     Case("sdc_dp_release, a count", EPSILON, DELTA, partial(released, "['true']", "add_remove")),
     Case("sdc_dp_release, counts and sums", EPSILON, DELTA, partial(released, f"['true'], ['x'], {_BOUNDS}", "add_remove")),
@@ -202,6 +225,7 @@ CASES = [
     Case("sdc_dp_covariance, two columns", EPSILON, 0.0, partial(covariances, 2)),
     Case("sdc_dp_mean_test", EPSILON, 0.0, partial(tests_of_means, "safe")),
     Case("sdc_dp_mean_test, literal", EPSILON, 0.0, partial(tests_of_means, "literal")),
+    Case("groups that nobody may know", EPSILON, BOUNDARY, groups_of_many),
     *(
         Case(f"sdc_pca, {name}", EPSILON, DELTA if name in APPROXIMATE else 0.0, partial(entries, name))
         for name in MECHANISMS

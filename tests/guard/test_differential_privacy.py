@@ -498,7 +498,7 @@ WRONG = {
     "domain of another column": {"domains": "{'income': [1]}"}, "domain of no column": {"domains": "{'x': [1]}"},
     "domain of another type": {"domains": "{'age': ['a']}"}, "domain twice": {"domains": "{'age': [1, 1]}"},
     "domain with NULL": {"domains": "{'age': [1, NULL]}"}, "domain empty": {"domains": "{'age': []}"},
-    "domain from the data": {"domains": "'private'"}, "neighbours": {"neighbours": "'near'"},
+    "domain of another word": {"domains": "'secret'"}, "neighbours": {"neighbours": "'near'"},
     "sequence": {"sequence": "'precision'", "secrets": "['ill']"},
 }  # fmt: skip
 

@@ -16,7 +16,8 @@ from sdcduck.udfs.source import source
 
 _LOST = "what questions about '{}' have cost is not known: {}; no question about it is answered until it is"
 _TABLE = """SELECT "number", replace("time", '+00:00', '')::TIMESTAMP AS "time", login, question, unit, cost,
-    sum(cost) OVER (PARTITION BY unit ORDER BY "number") AS spent, neighbours, ledger FROM {rows} ORDER BY "number\""""
+    sum(cost) OVER (PARTITION BY unit ORDER BY "number") AS spent, neighbours, ledger, delta FROM {rows}
+    ORDER BY "number\""""
 
 
 def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
@@ -29,12 +30,13 @@ def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
             lines: list[Line] = [] if register is None else CostFile(register, asked).lines()
         except (ChainBroken, OSError) as problem:
             raise SDCError(_LOST.format(asked, problem)) from None
-        charges = [line for line in lines if line["kind"] == "charge"]
+        charges = [line for line in lines if line["kind"] != "drawn"]
         parts = {"time": "time", "login": "login", "question": "query", "unit": "unit", "neighbours": "neighbours"}
         told = {name: pa.array([line[part] for line in charges], pa.string()) for name, part in parts.items()}
         told["ledger"] = pa.array([line.get("ledger", "policy") for line in charges], pa.string())
         told["number"] = pa.array(range(1, len(charges) + 1), pa.int64())
         told["cost"] = pa.array([line["cost"] for line in charges], pa.float64())
+        told["delta"] = pa.array([line.get("delta", 0.0) for line in charges], pa.float64())
         return pa.table({name: told[name] for name in _COLUMNS})
 
     return Rows(read, _TABLE)
@@ -42,7 +44,7 @@ def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
 
 _COLUMNS = {
     "number": "BIGINT", "time": "VARCHAR", "login": "VARCHAR", "question": "VARCHAR", "unit": "VARCHAR",
-    "cost": "DOUBLE", "neighbours": "VARCHAR", "ledger": "VARCHAR",
+    "cost": "DOUBLE", "neighbours": "VARCHAR", "ledger": "VARCHAR", "delta": "DOUBLE",
 }  # fmt: skip
 
 

@@ -39,7 +39,7 @@ def plan_protect(
     units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
     on_breach: str | None, granted: str | None, epsilon: float | None, delta: float | None,
     per_question: float | None, domains: str | None, neighbours: str | None, contributions: int | None,
-    ledger: str | None, epsilon_per: str | None, here: Sequence[str],
+    ledger: str | None, epsilon_per: str | None, objective: str | None, noise: str | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
     """``sdc_protect``: every check while binding, the policy stored when the statement runs."""
     cursor = session.cursor()
@@ -82,8 +82,8 @@ def plan_protect(
         kinds=kinds if len(kinds) > 1 else (),
     )  # fmt: skip
     privacy = read_privacy(
-        method, epsilon, delta, per_question, domains, neighbours, contributions, ledger, epsilon_per, table,
-        policy.dimensions,
+        method, epsilon, delta, per_question, domains, neighbours, contributions, ledger, epsilon_per, objective,
+        noise, table, policy.dimensions,
     )  # fmt: skip
     policy = replace(policy, privacy=privacy, one_row_per_unit=alone and privacy.contributions == 1)  # as declared
     check_privacy(cursor, table, policy)

@@ -24,14 +24,16 @@ _EXAMPLE = "{'region': ['north', 'south']}"
 _MOST_VALUES = 10_000
 _MOST_ROWS = 1000
 _LEDGERS = ("policy", "login")
+OBJECTIVES = ("volume", "mse", "none")
+_NOISES = ("least", "normal")
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 _LARGEST_BOUND, _SMALLEST_BOUND = 9e14, 1e-9
 
 
 def read_privacy(
     method: str, epsilon: float | None, delta: float | None, per_question: float | None, domains: str | None,
-    neighbours: str | None, contributions: int | None, ledger: str | None, epsilon_per: str | None, table: Source,
-    dimensions: tuple[str, ...],
+    neighbours: str | None, contributions: int | None, ledger: str | None, epsilon_per: str | None,
+    objective: str | None, noise: str | None, table: Source, dimensions: tuple[str, ...],
 ) -> Privacy:  # fmt: skip
     """What the answers about a table may cost.
 
@@ -46,8 +48,13 @@ def read_privacy(
         for argument, value in given.items():
             if value is not None:
                 raise SDCError(f"argument '{argument}' goes with method := 'dp'")
-        if choice(ledger, "ledger", _LEDGERS) != "policy":
-            raise SDCError("argument 'ledger' goes with method := 'dp'")
+        for argument, chosen, usual in (
+            ("ledger", choice(ledger, "ledger", _LEDGERS), "policy"),
+            ("objective", choice(objective, "objective", OBJECTIVES), "volume"),
+            ("noise", choice(noise, "noise", _NOISES), "least"),
+        ):
+            if chosen != usual:
+                raise SDCError(f"argument '{argument}' goes with method := 'dp'")
         return Privacy()
     if importlib.util.find_spec("opendp") is None:
         raise SDCError("differential privacy needs the package 'opendp': pip install 'sdcduck[dp]'")
@@ -70,42 +77,65 @@ def read_privacy(
     if not 1e-6 <= of_one <= 100 or of_all > 1000:
         raise SDCError("argument 'epsilon': a question costs 1e-6 to 100, and all together 1000 at most")
     asked = choice(neighbours, "neighbours", ("replace", "add_remove"))
+    law = choice(noise, "noise", _NOISES)
+    known, private = _domains(domains, table, dimensions)
+    if beyond == 0 and (private or law == "normal"):
+        what = "domains := 'private'" if private else "noise := 'normal'"
+        raise SDCError(f"argument 'delta': {what} needs one, far below one part in the number of people, such as 1e-8")
     return Privacy(
-        of_all, beyond, of_one, asked, _domains(domains, table, dimensions), secrets.token_hex(8), int(rows),
-        choice(ledger, "ledger", _LEDGERS),
-        "" if epsilon_per is None else choice(epsilon_per, "epsilon_per", PERIODS),
+        of_all, beyond, of_one, asked, known, secrets.token_hex(8), int(rows), choice(ledger, "ledger", _LEDGERS),
+        "" if epsilon_per is None else choice(epsilon_per, "epsilon_per", PERIODS), private,
+        choice(objective, "objective", OBJECTIVES), law,
     )  # fmt: skip
 
 
 def _domains(
     given: str | None, table: Source, dimensions: tuple[str, ...]
-) -> tuple[tuple[str, str, tuple[str, ...]], ...]:
-    """The values that dimensions have, as everybody knows: what is given, and what types say."""
+) -> tuple[tuple[tuple[str, str, tuple[str, ...]], ...], tuple[str, ...]]:
+    """The values that dimensions have, as everybody knows: what is given, and what types say; and which are private."""
     read = json.loads(given) if given is not None else {}
-    by_type = read == "public"
-    if not by_type and not isinstance(read, dict):
+    if read not in ("public", "private") and not isinstance(read, dict):
         raise wrong(
-            "domains", f"name the values of dimensions, such as {_EXAMPLE}, or say 'public' where types say them"
+            "domains",
+            f"name the values of dimensions, such as {_EXAMPLE}, or say 'public' where types say them, or 'private' "
+            "where nobody may know them",
         )
+    lists = _lists({} if isinstance(read, str) else read, table, dimensions)
+    found, private = [], []
+    for name in dimensions:
+        kind, values = table.type_of(name), lists.get(name, read if isinstance(read, str) else None)
+        if isinstance(values, list):
+            found.append((name, *_of_list(name, kind, values)))
+        elif values not in (None, "public", "private"):
+            raise wrong("domains", f"name the values of '{name}', such as {_EXAMPLE}, or say {{'{name}': 'private'}}")
+        elif kind == "BOOLEAN":
+            found.append((name, kind, ("false", "true")))
+        elif values == "private":
+            if kind.startswith("ENUM"):
+                raise SDCError(
+                    f"argument 'domains': the type of '{name}' tells its labels: make it a VARCHAR, or say "
+                    f"{{'{name}': 'public'}}"
+                )
+            private.append(name)
+        elif values == "public" and kind.startswith("ENUM"):
+            found.append((name, "VARCHAR", tuple(_labels(kind))))
+        elif name in lists:
+            raise SDCError(f"argument 'domains': the type of '{name}' says no values: list them, or say 'private'")
+    return tuple(found), tuple(private)
+
+
+def _lists(read: dict[str, Any], table: Source, dimensions: tuple[str, ...]) -> dict[str, Any]:
+    """What was said of single dimensions."""
     known = {folded(name): name for name in dimensions}
     lists: dict[str, Any] = {}
-    for written, values in ({} if by_type else read).items():
+    for written, values in read.items():
         name = table.column(written, "domains")[1:-1].replace('""', '"')
         if folded(name) not in known:
             raise SDCError(f"argument 'domains': column '{name}' is not one of the dimensions")
         if known[folded(name)] in lists:
             raise SDCError(f"argument 'domains' has column '{name}' twice")
         lists[known[folded(name)]] = values
-    found = []
-    for name in dimensions:
-        kind = table.type_of(name)
-        if name in lists:
-            found.append((name, *_of_list(name, kind, lists[name])))
-        elif kind == "BOOLEAN":
-            found.append((name, kind, ("false", "true")))
-        elif by_type and kind.startswith("ENUM"):
-            found.append((name, "VARCHAR", tuple(_labels(kind))))
-    return tuple(found)
+    return lists
 
 
 def _of_list(name: str, kind: str, values: Any) -> tuple[str, tuple[str, ...]]:

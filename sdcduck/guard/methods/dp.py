@@ -101,10 +101,15 @@ class DifferentialPrivacy:
 
     def _total(self, sql: str, noised: Noised) -> str:
         column = self.steps.call(sql)
+        self.noised[self.name_of(column)] = noised
+        return column
+
+    @staticmethod
+    def name_of(column: str) -> str:
+        """The name of the column of a total, of its SQL."""
         found = _NAME.search(column)
         assert found is not None
-        self.noised[found[1]] = noised
-        return column
+        return found[1]
 
     def count(self, records: str, condition: str) -> str:
         """The number of records."""

@@ -132,10 +132,13 @@ def _release(drawn: Drawn, grouping: Grouping, cells: str, totals: str) -> Relea
     shown += [
         f'CAST(NULL AS {of[noised.statistic != "count"]}) AS "{column}"' for column, noised in drawn.totals.items()
     ]
-    source = f"({cells})" if cells else "(SELECT 1)"
+    source = f"({cells or totals})" if grouping.keys else "(SELECT 1)"
     stands_for = f'SELECT {", ".join(shown)} FROM {source} AS "{unknown_name()}" WHERE false'
-    columns = tuple(drawn.totals.items())
-    return Release(drawn.policy, stands_for, cells, totals, grouping.keys, columns, grouping.adds_up)
+    columns = (*drawn.totals.items(), *grouping.beside)
+    return Release(
+        drawn.policy, stands_for, cells, totals, grouping.keys, columns, grouping.adds_up, grouping.selects,
+        len(drawn.totals),
+    )  # fmt: skip
 
 
 def _check_drawn(draft: Draft) -> None:

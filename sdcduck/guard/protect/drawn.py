@@ -19,6 +19,10 @@ Of grouping sets, noise is drawn for those that are part of no other one. The gr
     SELECT _g0, _g1, sum(_f0_0) AS _f0_0, .. FROM (the numbers of region and sex)
     GROUP BY GROUPING SETS ((_g0, _g1), (_g0), ())
 
+Groups that nobody may know (`sdcduck.methods.dp.threshold`) appear by the noisy number of their units, which is drawn
+beside the other numbers if it is not one of them. What they add up to lacks those that do not appear, so that each set
+of them, and each that is part of it, is drawn for itself.
+
 So they add up, and the question is shared by fewer numbers. Over all numbers of an answer the variance of the noise is
 about the same: each set has that of all its finest groups in sum, where it would have that of its own groups times the
 number of sets. What does not add up, such as numbers of distinct values, is drawn for each set by itself.
@@ -27,14 +31,15 @@ number of sets. What does not add up, such as numbers of distinct values, is dra
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from sqlglot import exp
+from sqlglot import exp, parse_one
 
-from sdcduck.guard.calls import Drawn, Grouping, Noised
+from sdcduck.guard.calls import NUMBERS, Drawn, Grouping, Noised
 from sdcduck.guard.expressions import grouping_sets, text
 from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.protect.materialize import APART
-from sdcduck.guard.protect.possible_groups import Level, level_of, possible_groups
+from sdcduck.guard.protect.possible_groups import Level, is_private, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 
@@ -62,17 +67,52 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
         raise Refused("SDC081", "a subquery in an aggregate")
     if any(sets is None or not isinstance(node, exp.Grouping) for node in about.values()):
         raise Refused("SDC081", "a number that is worked out over records")
-    if not totals:
+    chosen_by = _number_of_units(scope) if is_private(level, keys) else None
+    if not totals and chosen_by is None:
         raise Refused("SDC081", "nothing is counted or added up, and the domain is public: DESCRIBE the table")
     if sets is None:
         if bool(keys) != bool(grouped.args.get("group") and grouped.args["group"].expressions):
             raise Refused("SDC081", "groups that are not shown")
-        groupings = [Grouping(grouped, possible_groups(level, keys) if keys else None, tuple(keys))]
+        groupings = [_grouping(level, grouped, keys, totals, chosen_by)]
     else:
         names = {text(node): name for name, node in keys.items()}
         asked = [frozenset(names[text(leaf)] for leaf in one) for one in sets]
-        groupings = _of_sets(level, asked, keys, about, totals)
+        groupings = _of_sets(level, asked, keys, about, totals, chosen_by)
     return Drawn(scope.policy.name, tuple(groupings), totals)
+
+
+@dataclass(frozen=True)
+class _Units:
+    """The number of units of a group, as a total: by it groups appear that nobody may know."""
+
+    name: str
+    node: exp.Expr
+    noised: Noised
+
+
+def _number_of_units(scope: Scope) -> _Units:
+    method = scope.method
+    assert isinstance(method, DifferentialPrivacy)
+    name = method.name_of(method.units(scope.records_sql, "true"))
+    sql = next(step[name] for step in method.steps.behind([f'"{NUMBERS}"."{name}"']) if name in step)
+    return _Units(name, parse_one(sql, read="duckdb"), method.noised[name])
+
+
+def _grouping(
+    level: Level,
+    grouped: exp.Select,
+    keys: dict[str, exp.Expr],
+    totals: dict[str, Noised],
+    chosen_by: _Units | None,
+) -> Grouping:
+    """The groups of a SELECT: all of the domains, or those that have many units."""
+    if not keys or chosen_by is None or not is_private(level, keys):
+        return Grouping(grouped, possible_groups(level, keys) if keys else None, tuple(keys))
+    if chosen_by.name in totals:
+        return Grouping(grouped, None, tuple(keys), selects=chosen_by.name)
+    grouped.append("expressions", exp.alias_(chosen_by.node.copy(), chosen_by.name, quoted=True))
+    beside = ((chosen_by.name, chosen_by.noised),)
+    return Grouping(grouped, None, tuple(keys), selects=chosen_by.name, beside=beside)
 
 
 def _of_sets(
@@ -81,14 +121,17 @@ def _of_sets(
     keys: dict[str, exp.Expr],
     about: dict[str, exp.Expr],
     totals: dict[str, Noised],
+    chosen_by: _Units | None,
 ) -> list[Grouping]:
     """The groupings that noise is drawn for where there are grouping sets, with the sets that follow from each."""
     adds = all(noised.adds for noised in totals.values())
-    own = [one for one in dict.fromkeys(asked) if not adds or not any(one < other for other in asked)]
+    known = [one for one in asked if not is_private(level, {name: keys[name] for name in one})]
+    own = [one for one in dict.fromkeys(asked) if not adds or not any(one < other for other in known)]
     made_of: dict[frozenset[str], list[frozenset[str]]] = {one: [] for one in own}
     for one in asked:
-        made_of[one if one in made_of else min((other for other in own if one < other), key=len)].append(one)
-    return [_of_set(level, one, sets, keys, about, totals) for one, sets in made_of.items()]
+        of = [other for other in own if one < other and other in known]
+        made_of[one if one in made_of else min(of, key=len)].append(one)
+    return [_of_set(level, one, sets, keys, about, totals, chosen_by) for one, sets in made_of.items()]
 
 
 def _of_set(
@@ -98,6 +141,7 @@ def _of_set(
     keys: dict[str, exp.Expr],
     about: dict[str, exp.Expr],
     totals: dict[str, Noised],
+    chosen_by: _Units | None,
 ) -> Grouping:
     mine = {name: node for name, node in keys.items() if name in of}
     grouped = level.select.copy()
@@ -114,8 +158,8 @@ def _of_set(
         shown.append(f'CAST({bits} AS BIGINT) AS "{name}"')
     listed = ", ".join("(" + ", ".join(f'"{name}"' for name in keys if name in one) + ")" for one in sets)
     around = (f"SELECT {', '.join(shown)} FROM (", f") GROUP BY GROUPING SETS ({listed})")
-    cells = possible_groups(level, mine) if mine else None
-    return Grouping(grouped, cells, tuple(mine), around, adds_up=any(one < of for one in sets))
+    made = _grouping(level, grouped, mine, totals, chosen_by)
+    return made._replace(around=around, adds_up=any(one < of for one in sets))
 
 
 def _added_up(name: str, noised: Noised) -> str:

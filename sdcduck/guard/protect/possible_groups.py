@@ -46,6 +46,8 @@ class Level:
         inner: the SELECT that they come from; None: they are the table itself.
         known: the lower-case names of columns that records without a row have, too.
         public: the aliases of public relations that can be joined without records.
+        private: the lower-case names of columns that may be grouped by though nobody may know their values.
+        beside: the aliases of public relations that are joined by these.
     """
 
     select: exp.Select
@@ -54,6 +56,8 @@ class Level:
     inner: Level | None
     known: frozenset[str]
     public: set[str] = field(default_factory=set)
+    private: frozenset[str] = frozenset()
+    beside: set[str] = field(default_factory=set)
 
     def knows(self, node: exp.Expr) -> bool:
         """Whether an expression can be worked out without records."""
@@ -63,8 +67,17 @@ class Level:
         )
 
     def unknown(self, node: exp.Expr) -> exp.Column | None:
-        """A column of an expression that is not known without records."""
-        return next((column for column in columns_of(node) if not self.knows(column)), None)
+        """A column of an expression that is not known without records, and may not be grouped by in spite of that."""
+        return next((column for column in columns_of(node) if not self.may_group(column)), None)
+
+    def may_group(self, node: exp.Expr) -> bool:
+        """Whether an expression is known without records, or groups that nobody may know may be made of it."""
+        return all(
+            folded(column.name) in self.known | self.private
+            if column.table == self.alias
+            else column.table in self.public | self.beside
+            for column in columns_of(node)
+        )
 
     def conditions(self) -> list[exp.Expr]:
         """Those of WHERE that can be looked at without records."""
@@ -98,13 +111,16 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
     alias, inner = source.alias_or_name, None
     if id(source) in scope.progress.records:
         known = frozenset(folded(name) for name, _, _ in scope.policy.privacy.domains)
+        private = frozenset(map(folded, scope.policy.privacy.private))
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
         inner = _level(scope, source.this, is_block=False)
         items = [item for item in inner.select.expressions if inner.knows(item.unalias())]
         known = frozenset(folded(item.alias_or_name) for item in items)
+        others = [item for item in inner.select.expressions if inner.may_group(item.unalias())]
+        private = frozenset(folded(item.alias_or_name) for item in others) - known
     else:
         raise Refused("SDC081", "records that stand neither in a table nor in a subquery")
-    found = Level(select, scope.policy, alias, inner, known)
+    found = Level(select, scope.policy, alias, inner, known, private=private)
     aliases = {alias}
     for join in joins:
         if not _is_public(join.this, scope.progress, _apart(select)):
@@ -117,6 +133,9 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
         _check(on, aliases, set(), scope.progress)
         if not found.knows(on):
             found.public.remove(join.this.alias_or_name)
+            found.beside.add(join.this.alias_or_name)
+            if not found.may_group(on):
+                found.beside.remove(join.this.alias_or_name)
     where, group = select.args.get("where"), select.args.get("group")
     for part in filter(None, [where, group, *([] if is_block else select.expressions)]):
         _check(part, aliases, _apart(select), scope.progress)
@@ -173,14 +192,11 @@ def _is_public(relation: exp.Expr, progress: Progress, apart: set[str]) -> bool:
     return all(table.name in made or folded(table.name) in public for table in relation.find_all(exp.Table))
 
 
-def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
-    """The SELECT of the groups of a block.
-
-    Args:
-        keys: the group keys, by the names of their columns.
+def is_private(level: Level, keys: dict[str, exp.Expr]) -> bool:
+    """Whether nobody may know the groups by these keys, and they may be grouped by.
 
     Raises:
-        Refused: they are not known without records.
+        Refused: neither is so.
     """
     for key in keys.values():
         column = level.unknown(key)
@@ -188,6 +204,18 @@ def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
             raise Refused("SDC081", _NO_DOMAIN.format(column.name))
         if column is not None:
             raise Refused("SDC081", f"groups of '{column.name}', which is joined by a column without a domain")
+    return not all(map(level.knows, keys.values()))
+
+
+def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
+    """The SELECT of the groups of a block, by keys that are known without records.
+
+    Args:
+        keys: the group keys, by the names of their columns.
+
+    Raises:
+        Refused: there are very many.
+    """
     items = [exp.alias_(node.copy(), name, quoted=True) for name, node in keys.items()]
     made = _over_domains(level, items)
     made.set("group", exp.Group(expressions=[node.copy() for node in keys.values()]))
