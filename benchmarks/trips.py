@@ -25,7 +25,8 @@ STEPS = 40
 GRID = "sdc_trips_grid('points', 'trip', box := [0, 0, 128, 128], resolution := 128, min_units := 3)"
 STATEMENTS = {
     "points to cells": f"CREATE OR REPLACE TABLE cells AS FROM {GRID}",
-    "model and 100,000 trips": "CREATE OR REPLACE TABLE made AS FROM sdc_trips_synthesize('cells', n := 100000, seed := 1)",
+    "model and 100,000 trips": "CREATE OR REPLACE TABLE made AS FROM "
+    "sdc_trips_synthesize('cells', n := 100000, seed := 1)",
     "quality of the real ones": "FROM sdc_trips_quality('cells', distance := 'plane')",
     "quality of the synthetic ones": "FROM sdc_trips_quality('made', distance := 'plane')",
     "leakage": "FROM sdc_trips_leakage('made', 'cells')",

@@ -90,6 +90,7 @@ _TWO_TABLES = (
 _GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', area := 'region', sensitive := 'sex'"
 _WALKS = "'people', trip := 'region', seq := 'person_id', cell := 'age'"
 _RIDES = "'(SELECT 1 AS trip, 1 AS unit, 1 AS seq, 1 AS cell, TIMESTAMP ''2024-05-02'' AS t)'"
+_TEXTS = "'(SELECT person_id AS person, region AS text FROM people)'"
 _PLAN = [trace.hex() for trace in traces([block("SELECT 1", 1, bytes(16))])]
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
@@ -310,6 +311,9 @@ CALLS = {
     "sdc_trips_synthesize": f"sdc_trips_synthesize({_WALKS}, x := 'age', y := 'age')",
     "sdc_trips_quality": f"sdc_trips_quality({_WALKS}, x := 'age', y := 'age')",
     "sdc_trips_leakage": f"sdc_trips_leakage('people', {_WALKS})",
+    "sdc_text_mask": f"sdc_text_mask({_TEXTS}, rules := ['year'])",
+    "sdc_text_risk": f"sdc_text_risk({_TEXTS}, {_TEXTS})",
+    "sdc_text_risk_documents": f"sdc_text_risk_documents({_TEXTS}, {_TEXTS})",
     "sdc_assess": "sdc_assess('people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",
