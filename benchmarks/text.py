@@ -24,7 +24,8 @@ import sdcduck
 WORDS, VOCABULARY = 100, 50_000
 STATEMENTS = {
     "mask by list and rules": "CREATE OR REPLACE TABLE masked AS "
-    "FROM sdc_text_mask('background', rules := ['email', 'date'], gazetteer := '(SELECT ''w'' || i FROM range(20, 400) r(i))')",
+    "FROM sdc_text_mask('background', rules := ['email', 'date'], "
+    "gazetteer := '(SELECT ''w'' || i FROM range(20, 400) r(i))')",
     "risk": "FROM sdc_text_risk('released', 'background')",
 }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import duckdb
 import numpy as np
 import pyarrow as pa
@@ -79,9 +81,21 @@ def world(seed: int, people: int) -> tuple[list[tuple[str, str]], list[dict[str,
     """Texts in clear, the facts of 50 abstracts, and what an attacker can expect who has job and hobby alone."""
     chance = np.random.default_rng(seed)
 
-    filler = (
-        ["was", "born", "in", "the", "year", "and", "city", "of", "worked", "as", "likes", "played", "married"]
-    )  # what sentences have around facts
+    filler = [
+        "was",
+        "born",
+        "in",
+        "the",
+        "year",
+        "and",
+        "city",
+        "of",
+        "worked",
+        "as",
+        "likes",
+        "played",
+        "married",
+    ]  # what sentences have around facts
     background, abstracts, kinds = [], [], []
     for person in range(people):
         name, year, town = (
@@ -135,7 +149,7 @@ def test_masking_names_dates_and_places_does_not_stop_the_attack(
             )
         assert levels[0] >= 0.98
         assert levels[2] >= 0.95
-        assert all(after <= before + 0.03 for before, after in zip(levels, levels[1:], strict=False))
+        assert all(after <= before + 0.03 for before, after in pairwise(levels))
         assert levels[4] <= 1 / people + 0.06
         last.append(levels[3])
         expected.append(exact)

@@ -136,7 +136,8 @@ def plan_text_mask(
 
     return Rows(
         make,
-        f"SELECT r.* REPLACE (m.masked AS {written}) FROM {relation.sql} r LEFT JOIN {{rows}} m ON r.{written} = m.text",
+        f"SELECT r.* REPLACE (m.masked AS {written}) FROM {relation.sql} r "
+        f"LEFT JOIN {{rows}} m ON r.{written} = m.text",
     )
 
 

@@ -134,7 +134,7 @@ def _linked(asked: pa.Table, named: pa.Table, classifier: str) -> _Found:
 def _places(values: pa.ChunkedArray, among: pa.Array) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """Where values stand in a list; -1: nowhere."""
     found = pc.fill_null(pc.index_in(values, among), -1)
-    return found.to_numpy().astype(np.int64)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
 
 
 def plan_text_risk_documents(

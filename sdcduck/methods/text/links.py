@@ -45,7 +45,8 @@ def weights(named: Any) -> Floats:
     [1.0, 1.405465, 1.405465]
     """
     n, words = named.shape
-    return np.log((1 + n) / (1 + np.bincount(named.indices, minlength=words))) + 1
+    idf: Floats = np.log((1 + n) / (1 + np.bincount(named.indices, minlength=words))) + 1
+    return idf
 
 
 def vectors(found: Any, idf: Floats) -> Any:
