@@ -88,6 +88,9 @@ _TWO_TABLES = (
     "'(SELECT sex, age, count(*) AS n FROM people GROUP BY ALL)', area := 'region', detail := 'age', dimensions := ['sex']"
 )
 _GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', area := 'region', sensitive := 'sex'"
+_WALKS = "'people', trip := 'region', seq := 'person_id', cell := 'age'"
+_RIDES = "'(SELECT 1 AS trip, 1 AS unit, 1 AS seq, 1 AS cell, TIMESTAMP ''2024-05-02'' AS t)'"
+_TEXTS = "'(SELECT person_id AS person, region AS text FROM people)'"
 _PLAN = [trace.hex() for trace in traces([block("SELECT 1", 1, bytes(16))])]
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
@@ -301,6 +304,16 @@ CALLS = {
     "sdc_attack_linkability": "sdc_attack_linkability('people', 'people', keys := [['age'], ['income']])",
     "sdc_attack_inference": "sdc_attack_inference('people', 'people', sensitive := 'income')",
     "sdc_dcr_subsets": "sdc_dcr_subsets('people', 'people', 'people')",
+    "sdc_trips_grid": "sdc_trips_grid('people', 'person_id', 'age', 'income', 'age', [0, 0, 99, 9999])",
+    "sdc_trips_check": "sdc_trips_check('people', 'person_id', 'age', 'income', 'age', [0, 0, 99, 9999])",
+    "sdc_trips_ends": f"sdc_trips_ends({_RIDES})",
+    "sdc_trips_flows": f"sdc_trips_flows({_RIDES})",
+    "sdc_trips_synthesize": f"sdc_trips_synthesize({_WALKS}, x := 'age', y := 'age')",
+    "sdc_trips_quality": f"sdc_trips_quality({_WALKS}, x := 'age', y := 'age')",
+    "sdc_trips_leakage": f"sdc_trips_leakage('people', {_WALKS})",
+    "sdc_text_mask": f"sdc_text_mask({_TEXTS}, rules := ['year'])",
+    "sdc_text_risk": f"sdc_text_risk({_TEXTS}, {_TEXTS})",
+    "sdc_text_risk_documents": f"sdc_text_risk_documents({_TEXTS}, {_TEXTS})",
     "sdc_assess": "sdc_assess('people', 'people')",
     "sdc_functions": "sdc_functions()",
     "sdc_ptables": "sdc_ptables()",

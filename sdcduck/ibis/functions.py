@@ -524,6 +524,17 @@ def sdc_sum(
     """
 
 
+@scalar("struct<tp: int64, fn: int64, recall: float64>")
+def sdc_text_mask_recall(original: Value, masked: Value, terms: Value) -> ir.StructValue:
+    """How many of the terms that should be masked in a text are gone.
+
+    Args:
+        original: the text before.
+        masked: the text after.
+        terms: what should be masked, as somebody has marked it.
+    """
+
+
 @scalar("boolean")
 def sdc_unreliable(p: Value, se: Value, n: Value) -> ir.BooleanValue:
     """Whether an estimated proportion is too unreliable to be published, by the rule of the US survey on drug use and
@@ -672,6 +683,7 @@ __all__ = [
     "sdc_quantile",
     "sdc_record_key",
     "sdc_sum",
+    "sdc_text_mask_recall",
     "sdc_unreliable",
     "sdc_variance",
     "sdc_weighted_count",

@@ -1,0 +1,1 @@
+"""Texts: who they are about, although they were masked."""

@@ -1,0 +1,84 @@
+-- Texts: masking them, and whom they are about all the same. It needs Python.
+
+--| sdc_text_mask(source, text := 'text', rules := [], gazetteer := NULL, person := NULL, min_persons := 1) -> TABLE
+--| Records with a text in which what names a person is masked: by rules, by a list of names, and by how rare a word is.
+--|
+--| Rules replace what looks like such a thing by its name, as in [EMAIL]; without checking digits, so that they mask too much rather than too
+--| little. Then words of the list, and words that too few persons have in their texts, become ***. Whether that is enough, `sdc_text_risk` says.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg text VARCHAR: the column of the text; NULL stays NULL
+--| @arg rules VARCHAR[]: some of `url`, `email`, `iban`, `card`, `date`, `phone`, `year`, `postcode` and `number`
+--| @arg gazetteer VARCHAR: as `source`: names, places, employers; each value of each of its columns is masked wherever its words stand behind each other
+--| @arg person VARCHAR: the column of the person, for `min_persons`
+--| @arg min_persons BIGINT: words that occur in the texts of fewer persons are masked
+--| @column .. as in `source`: its columns, the text masked
+--| @example
+--| CREATE TABLE notes AS SELECT * FROM (VALUES (1, 'Anna Rossi, born 1971-03-02, plays chess.'), (2, 'Write to bob@example.org: he sails.')) notes(person, text);
+--| FROM sdc_text_mask('notes', rules := ['email', 'date'], gazetteer := '(SELECT ''anna rossi'' AS name)') ORDER BY person;
+--| @output
+--| person | text
+--| -------+-----------------------------------
+--|      1 | *** ***, born [DATE], plays chess.
+--|      2 | Write to [EMAIL]: he sails.
+--| @source Manzanares-Salor, Sánchez & Lison (2022), PSD; the rules are our own
+
+--| sdc_text_risk(released, background, person := 'person', text := 'text', classifier := 'nn', rules := [], gazetteer := NULL) -> TABLE
+--| The share of masked texts that an attacker puts the right name on who has other texts about named persons.
+--|
+--| Words are weighted by how few background documents have them, and the person of the most similar document is named: what is in capitals in
+--| square brackets, and ***, is no word. The attacker may mask a copy of the background with `rules` and `gazetteer`, as `sdc_text_mask` does, and looks at both.
+--| Where nothing speaks for anybody, or two persons are equally near, nobody is named, which is a failure; so is a person
+--| without a background. The number is a lower bound: a language model sees more than words.
+--|
+--| @args_of sdc_text_mask
+--| @arg released VARCHAR: a table or view, or a query in parentheses: the masked texts, and whom they are really about
+--| @arg background VARCHAR: the same: texts in clear with the person of each, one or several of a person
+--| @arg person VARCHAR: the column of the person, in both
+--| @arg text VARCHAR: the column of the text, in both
+--| @arg classifier VARCHAR: `nn`, the most similar document; `linear`, a logistic regression, for up to 5,000 persons (it needs scikit-learn)
+--| @column n BIGINT: masked texts
+--| @column n_null BIGINT: those that are NULL, or whose person is; they are not counted
+--| @column reidentified BIGINT: texts with the right name
+--| @column risk DOUBLE: their share
+--| @column ci_low DOUBLE: the interval of Wilson for it, with 95 per cent
+--| @column ci_high DOUBLE: its other end
+--| @column top_5 DOUBLE: share of texts whose person is among the five most likely
+--| @column cap DOUBLE: share of texts whose person is in the background: more cannot be found
+--| @column random_guess DOUBLE: 1 / persons of the background
+--| @column warning VARCHAR: how to read it
+--| @example
+--| CREATE TABLE named_texts AS SELECT * FROM (VALUES ('P1', 'anna rome chess'), ('P2', 'bob rome sailing'), ('P3', 'carl oslo chess')) named_texts(person, text);
+--| CREATE TABLE masked_texts AS SELECT * FROM (VALUES ('P2', '*** rome sailing'), ('P1', '*** rome chess'), ('P3', '*** *** chess'), ('P1', '*** *** ***')) masked_texts(person, text);
+--| SELECT n, reidentified, risk, round(ci_low, 3) AS ci_low, round(ci_high, 3) AS ci_high, top_5, cap, round(random_guess, 3) AS random_guess
+--| FROM sdc_text_risk('masked_texts', 'named_texts');
+--| @output
+--| n | reidentified | risk | ci_low | ci_high | top_5 | cap | random_guess
+--| --+--------------+------+--------+---------+-------+-----+-------------
+--| 4 |            2 |  0.5 |   0.15 |    0.85 |  0.75 | 1.0 |        0.333
+--| @source Manzanares-Salor, Sánchez & Lison (2022), PSD
+
+--| sdc_text_risk_documents(released, background, person := 'person', text := 'text', classifier := 'nn', rules := [], gazetteer := NULL) -> TABLE
+--| The same attack, text by text: whom it names, and how sure it is.
+--|
+--| @args_of sdc_text_risk
+--| @column .. as in `released`: its columns
+--| @column predicted VARCHAR: whom the attacker names; NULL: nobody
+--| @column score DOUBLE: cosine of the most similar document, or probability
+--| @column margin DOUBLE: how far that is above the next person
+--| @column true_rank BIGINT: how many persons are likelier than the right one, plus 1; NULL: nothing speaks for that one
+--| @column in_background BOOLEAN: whether the person has a document there
+--| @column reidentified BOOLEAN: whether the name is right; NULL: text or person is NULL
+--| @example
+--| CREATE OR REPLACE TABLE named_texts AS SELECT * FROM (VALUES ('P1', 'anna rome chess'), ('P2', 'bob rome sailing'), ('P3', 'carl oslo chess')) named_texts(person, text);
+--| CREATE OR REPLACE TABLE masked_texts AS SELECT * FROM (VALUES ('P2', '*** rome sailing'), ('P1', '*** rome chess'), ('P3', '*** *** chess'), ('P1', '*** *** ***')) masked_texts(person, text);
+--| SELECT person, text, predicted, round(score, 4) AS score, round(margin, 4) AS margin, true_rank, reidentified
+--| FROM sdc_text_risk_documents('masked_texts', 'named_texts') ORDER BY score DESC;
+--| @output
+--| person | text             | predicted |  score | margin | true_rank | reidentified
+--| -------+------------------+-----------+--------+--------+-----------+-------------
+--| P2     | *** rome sailing | P2        | 0.7824 | 0.4689 |         1 |         true
+--| P1     | *** rome chess   | P1        | 0.7324 | 0.3975 |         1 |         true
+--| P3     | *** *** chess    | P1        | 0.5179 | 0.0442 |         2 |        false
+--| P1     | *** *** ***      | NULL      |    0.0 |    0.0 |      NULL |        false
+--| @source Manzanares-Salor, Sánchez & Lison (2022), PSD

@@ -1,0 +1,211 @@
+-- Trips: points of movements as cells of a grid, tables of where from and where to, and synthetic trips. It needs Python.
+
+--| sdc_trips_grid(source, trip := NULL, x := 'lon', y := 'lat', t := 't', box := NULL, resolution := 128, collapse := true, unit := NULL, min_units := 1, min_length := 1, max_length := NULL) -> TABLE
+--| Points as the cells that each trip goes through, one after the other.
+--|
+--| Cells are numbered row by row from the south-west corner of the box: row * resolution + column. A point outside, and one with no trip, no
+--| time or no place, is left out, and the trip goes on with the next; `sdc_trips_check` counts them. Points go by their time, however
+--| they lie in the table; of the same time the one further west, then south, comes first.
+--|
+--| A cell where few have ever been is somebody's door: `min_units` leaves it out before anything else is done.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: a row for each point
+--| @arg trip VARCHAR: the column that says which trip a point belongs to
+--| @arg x VARCHAR: the column of the longitude, or of another number that grows to the east
+--| @arg y VARCHAR: the column of the latitude, or of another number that grows to the north
+--| @arg t VARCHAR: the column of the time: times, dates or numbers
+--| @arg box DOUBLE[]: west, south, east and north end of the grid; take a public one, since the ends of the data are somebody's
+--| @arg resolution BIGINT: columns, and rows, of the grid
+--| @arg collapse BOOLEAN: whether points that follow each other in one cell become one row
+--| @arg unit VARCHAR: the column of the person, where one has several trips; NULL: each trip is somebody else's
+--| @arg min_units BIGINT: cells where fewer have been are left out
+--| @arg min_length BIGINT: trips of fewer cells are left out
+--| @arg max_length BIGINT: trips of more cells are left out; NULL: none is too long
+--| @column trip ANY: as in `source`
+--| @column unit ANY: the person; without `unit` the trip
+--| @column seq BIGINT: place in the trip, from 1 on
+--| @column cell BIGINT: number of the cell
+--| @column label BIGINT: number of the cell among those visited, from 0 on
+--| @column lon DOUBLE: centre of the cell
+--| @column lat DOUBLE: the same
+--| @column t ANY: when the cell was entered
+--| @example
+--| CREATE TABLE gps AS SELECT * FROM (VALUES
+--|     ('a', 0.1, 0.5, 8), ('a', 1.9, 0.2, 9), ('a', 2.99, 0.5, 10), ('a', 2.5, 0.9, 11), ('b', 3.0, 3.0, 9), ('b', 4.0, 3.0, 10)
+--| ) gps(who, lon, lat, hour);
+--| SELECT trip, seq, cell, label, lon, lat, t FROM sdc_trips_grid('gps', 'who', t := 'hour', box := [0, 0, 3, 3], resolution := 3)
+--| ORDER BY trip, seq;
+--| @output
+--| trip | seq | cell | label | lon | lat |  t
+--| -----+-----+------+-------+-----+-----+---
+--| a    |   1 |    0 |     0 | 0.5 | 0.5 |  8
+--| a    |   2 |    1 |     1 | 1.5 | 0.5 |  9
+--| a    |   3 |    2 |     2 | 2.5 | 0.5 | 10
+--| b    |   1 |    8 |     3 | 2.5 | 2.5 |  9
+--| @source Blanco-Justicia, Jebreel, Manjón & Domingo-Ferrer (2022), PSD
+
+--| sdc_trips_check(source, trip := NULL, x := 'lon', y := 'lat', t := 't', box := NULL) -> TABLE
+--| What `sdc_trips_grid` leaves out of the points, and what is odd about those that it uses.
+--|
+--| @args_of sdc_trips_grid
+--| @column points BIGINT: all rows
+--| @column no_trip BIGINT: that belong to no trip
+--| @column no_time BIGINT: that have a trip, and no time, or an infinite one
+--| @column no_place BIGINT: that have both, and a coordinate that is NULL or NaN
+--| @column outside BIGINT: that lie outside of the box
+--| @column used BIGINT: all others
+--| @column trips BIGINT: trips with a point that is used
+--| @column same_time BIGINT: points that are used and have the time of another one of their trip
+--| @column single BIGINT: trips with one point alone
+--| @example
+--| FROM sdc_trips_check('(SELECT * FROM (VALUES (1, 0.5, 0.5, 8), (1, NULL, 0.5, 9), (1, 7.0, 0.5, 9), (2, 0.5, 0.5, 8)) p(trip, lon, lat, t))',
+--|     'trip', box := [0, 0, 3, 3]);
+--| @output
+--| points | no_trip | no_time | no_place | outside | used | trips | same_time | single
+--| -------+---------+---------+----------+---------+------+-------+-----------+-------
+--|      4 |       0 |       0 |        1 |       1 |    2 |     2 |         0 |      2
+--| @source Blanco-Justicia, Jebreel, Manjón & Domingo-Ferrer (2022), PSD
+
+--| sdc_trips_ends(source, trip := 'trip', seq := 'seq', cell := 'cell', t := 't', unit := 'unit', hours := 1) -> TABLE
+--| A row for each trip: where it begins, where it ends, and in which hour it began. For `sdc_count` and `sdc_suppress`.
+--|
+--| The hour is that of the day. Of a TIMESTAMP WITH TIME ZONE it is the one of the time zone of the session.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: cells of trips, as `sdc_trips_grid` gives them
+--| @arg trip VARCHAR: the column of the trip; a row without one is left out, as is one with no `seq` or `cell`
+--| @arg seq VARCHAR: the column by which the cells of a trip are in order
+--| @arg cell VARCHAR: the column of the cell, or of another area that has a whole number
+--| @arg t VARCHAR: the column of the time, of a type such as TIMESTAMP
+--| @arg unit VARCHAR: the column of the person; NULL: each trip is somebody else's
+--| @arg hours BIGINT: how many hours of the day are put together, from 0 o'clock on
+--| @column trip ANY: as in `source`
+--| @column unit ANY: the person
+--| @column origin BIGINT: the first cell
+--| @column destination BIGINT: the last one
+--| @column hour BIGINT: in which the trip began, 0 to 23; the first one of several
+--| @column cells BIGINT: cells of the trip
+--| @example
+--| CREATE TABLE rides AS SELECT *, 't' || trip AS unit, TIMESTAMP '2024-05-02 08:30:00' + INTERVAL (seq) MINUTE AS t
+--| FROM (VALUES (1, 1, 4), (1, 2, 5), (2, 1, 4), (2, 2, 1), (2, 3, 5), (3, 1, 8)) rides(trip, seq, cell);
+--| FROM sdc_trips_ends('rides') ORDER BY trip;
+--| @output
+--| trip | unit | origin | destination | hour | cells
+--| -----+------+--------+-------------+------+------
+--|    1 | t1   |      4 |           5 |    8 |     2
+--|    2 | t2   |      4 |           5 |    8 |     3
+--|    3 | t3   |      8 |           8 |    8 |     1
+--| @source Office practice: tables of origin and destination
+
+--| sdc_trips_flows(source, min_units := 3, trip := 'trip', seq := 'seq', cell := 'cell', t := 't', unit := 'unit', hours := 1) -> TABLE
+--| How many trips went from where to where, in which hour of the day; rows of few persons are left out.
+--|
+--| Who knows totals finds what is missing. Where margins are published, too, protect the rows of `sdc_trips_ends` instead.
+--|
+--| @args_of sdc_trips_ends
+--| @arg min_units BIGINT: rows with trips of fewer persons are left out
+--| @column origin BIGINT: the first cell
+--| @column destination BIGINT: the last one
+--| @column hour BIGINT: in which the trips began, 0 to 23; the first one of several
+--| @column trips BIGINT: how many
+--| @column units BIGINT: persons who made them
+--| @example
+--| CREATE OR REPLACE TABLE rides AS SELECT *, 't' || trip AS unit, TIMESTAMP '2024-05-02 08:30:00' + INTERVAL (seq) MINUTE AS t
+--| FROM (VALUES (1, 1, 4), (1, 2, 5), (2, 1, 4), (2, 2, 1), (2, 3, 5), (3, 1, 8)) rides(trip, seq, cell);
+--| FROM sdc_trips_flows('rides', min_units := 2);
+--| @output
+--| origin | destination | hour | trips | units
+--| -------+-------------+------+-------+------
+--|      4 |           5 |    8 |     2 |     2
+--| @source Office practice: tables of origin and destination
+
+--| sdc_trips_synthesize(source, n := NULL, k := 3, context := 3, start := 'uniform', trip := 'trip', seq := 'seq', cell := 'cell', x := 'lon', y := 'lat', seed := 0) -> TABLE
+--| Synthetic trips: from cell to cell, each time by lot among the `k` cells that came next most often.
+--|
+--| What came next is counted for the last `context` cells; where fewer than `k` cells ever did, for fewer of them. A step that no
+--| trip has made does not happen. The length is that of a real trip. None of this is differential privacy: cells, steps and
+--| lengths are real ones, and with `k := 1` so are many trips. `sdc_trips_leakage` tells how many; leave rare cells out first (`min_units` of
+--| `sdc_trips_grid`). Beginning in any cell at all, as in the paper, moves where trips come from.
+--|
+--| @args_of sdc_trips_ends
+--| @arg n BIGINT: synthetic trips; NULL: as many as there are
+--| @arg k BIGINT: cells among which the lot decides
+--| @arg context BIGINT: cells that are looked back to, at most 6
+--| @arg start VARCHAR: `uniform`: a trip begins in any cell; `empirical`: where a real one began
+--| @arg x VARCHAR: the column of the longitude of the cell; NULL: none
+--| @arg y VARCHAR: the column of its latitude; NULL: none
+--| @arg seed BIGINT: what is drawn, beside the secret of the connection
+--| @column trip BIGINT: from 1 on
+--| @column seq BIGINT: place in the trip
+--| @column cell BIGINT: the cell
+--| @column lon DOUBLE: its centre, as in `source`
+--| @column lat DOUBLE: the same
+--| @column truncated BOOLEAN: whether the trip was to be longer, and ended in a cell that nobody left
+--| @example
+--| CREATE TABLE walks AS SELECT * FROM (VALUES ('A', 1, 0), ('A', 2, 1), ('A', 3, 2), ('A', 4, 5), ('B', 1, 0), ('B', 2, 3), ('B', 3, 6),
+--|     ('C', 1, 0), ('C', 2, 4), ('C', 3, 8), ('C', 4, 4)) walks(trip, seq, cell);
+--| SELECT trip, list(cell ORDER BY seq) AS cells, any_value(truncated) AS truncated
+--| FROM sdc_trips_synthesize('walks', n := 4, k := 3, x := NULL, y := NULL, start := 'empirical') GROUP BY trip ORDER BY trip;
+--| @output
+--| trip | cells        | truncated
+--| -----+--------------+----------
+--|    1 | [0, 1, 2, 5] |     false
+--|    2 | [0, 1, 2, 5] |     false
+--|    3 | [0, 1, 2, 5] |     false
+--|    4 | [0, 4, 8, 4] |     false
+--| @source Blanco-Justicia, Jebreel, Manjón & Domingo-Ferrer (2022), PSD
+
+--| sdc_trips_quality(source, distance := 'km', trip := 'trip', seq := 'seq', cell := 'cell', x := 'lon', y := 'lat') -> TABLE
+--| What trips are like, in five numbers; ask it of the real and of the synthetic ones.
+--|
+--| @args_of sdc_trips_synthesize
+--| @arg source VARCHAR: a table or view, or a query in parentheses: cells of trips, as `sdc_trips_grid` or `sdc_trips_synthesize` gives them
+--| @arg distance VARCHAR: between cells: `km`, on a globe with a radius of 6371 km; `plane`, straight, in the units of `x` and `y`
+--| @arg x VARCHAR: the column of the longitude of the cell
+--| @arg y VARCHAR: the column of its latitude
+--| @column trips BIGINT: how many
+--| @column visits BIGINT: cells of all trips
+--| @column d_sl DOUBLE: mean length of a trip
+--| @column delta_r DOUBLE: mean length of a step, of all steps together; NULL: there is none
+--| @column d_max DOUBLE: mean length of the longest step of a trip
+--| @column n_locs DOUBLE: mean number of different cells of a trip
+--| @column visits_per_loc DOUBLE: visits of a cell that is visited
+--| @example
+--| CREATE OR REPLACE TABLE walks AS SELECT *, cell % 3 + 0.5 AS lon, cell // 3 + 0.5 AS lat FROM (VALUES ('A', 1, 0), ('A', 2, 1), ('A', 3, 2),
+--|     ('A', 4, 5), ('B', 1, 0), ('B', 2, 3), ('B', 3, 6), ('C', 1, 0), ('C', 2, 4), ('C', 3, 8), ('C', 4, 4)) walks(trip, seq, cell);
+--| SELECT trips, visits, round(d_sl, 4) AS d_sl, round(delta_r, 4) AS delta_r, round(d_max, 4) AS d_max, round(n_locs, 4) AS n_locs,
+--|     visits_per_loc FROM sdc_trips_quality('walks', distance := 'plane');
+--| @output
+--| trips | visits |   d_sl | delta_r |  d_max | n_locs | visits_per_loc
+--| ------+--------+--------+---------+--------+--------+---------------
+--|     3 |     11 | 3.0809 |  1.1553 | 1.1381 | 3.3333 |          1.375
+--| @source Blanco-Justicia, Jebreel, Manjón & Domingo-Ferrer (2022), PSD
+
+--| sdc_trips_leakage(synthetic, original, w := 5, trip := 'trip', seq := 'seq', cell := 'cell') -> TABLE
+--| How many synthetic trips, and how many pieces of them, somebody really made.
+--|
+--| Ask it of real trips that the synthesis has not seen, too: on busy roads many share their pieces with others.
+--|
+--| @args_of sdc_trips_ends
+--| @arg synthetic VARCHAR: a table or view, or a query in parentheses: cells of synthetic trips
+--| @arg original VARCHAR: as `synthetic`: those of the real trips
+--| @arg w BIGINT: cells of a piece
+--| @column trips BIGINT: synthetic trips
+--| @column exact_copies BIGINT: those with just the cells of a real one
+--| @column exact_copy_rate DOUBLE: their share
+--| @column pieces BIGINT: all pieces of `w` cells of synthetic trips
+--| @column copied_pieces BIGINT: those that are part of a real trip
+--| @column piece_copy_rate DOUBLE: their share
+--| @example
+--| CREATE OR REPLACE TABLE walks AS SELECT * FROM (VALUES ('A', 1, 0), ('A', 2, 1), ('A', 3, 2), ('A', 4, 5)) walks(trip, seq, cell);
+--| FROM sdc_trips_leakage('(FROM walks UNION ALL FROM (VALUES (''B'', 1, 1), (''B'', 2, 2), (''B'', 3, 8)))', 'walks', w := 2);
+--| @output
+--| trips | exact_copies | exact_copy_rate | pieces | copied_pieces | piece_copy_rate
+--| ------+--------------+-----------------+--------+---------------+----------------
+--|     2 |            1 |             0.5 |      5 |             4 |             0.8
+--| @source Blanco-Justicia, Jebreel, Manjón & Domingo-Ferrer (2022), PSD; copies are measured by ourselves
+
+-- Distances between cells, in kilometres and in the units of the coordinates.
+CREATE OR REPLACE MACRO _sdc_km_between(x0, y0, x1, y1) AS
+    12742 * asin(sqrt(least(1.0::DOUBLE, pow(sin(radians(y1 - y0) / 2), 2)
+    + cos(radians(y0)) * cos(radians(y1)) * pow(sin(radians(x1 - x0) / 2), 2))));
+CREATE OR REPLACE MACRO _sdc_plane_distance(x0, y0, x1, y1) AS sqrt(pow(x1 - x0, 2) + pow(y1 - y0, 2));
