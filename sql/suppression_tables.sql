@@ -72,7 +72,7 @@
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed; with `k_disclosure` they always may
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
 --| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
---| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more
+--| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more; 'cells' (where no column is called so): each is worth the same
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`)
 --| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
@@ -188,11 +188,11 @@
 --|
 --| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
 --| the width that their rules want, and where a rule wants none (`primary_if`, counts of 0, `after`) to a fifth of the value,
---| counts to 1 at least. Beside it stands that of `sdc_suppress` with `protect_intervals`, to the same widths. The optimum
---| knows nothing of singletons.
+--| counts to 1 at least. Beside it stands that of `sdc_suppress` with `protect_intervals` and `improve`, to the same widths;
+--| the search starts from it. The optimum knows nothing of singletons.
 --|
 --| @arg publication VARCHAR: the SELECT, or the name of a stored publication (whose rules hold where none are given)
---| @arg time_limit DOUBLE: seconds; when they are over, the best pattern found and a bound
+--| @arg time_limit DOUBLE: seconds of integer programming; when they are over, the best pattern known, never a dearer one than that of `sdc_suppress`, and a bound
 --| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg secondary_zeros BOOLEAN: whether cells of 0 records may be suppressed
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: as `protect_zeros`

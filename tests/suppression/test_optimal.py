@@ -131,6 +131,25 @@ def test_out_of_time_still_protects() -> None:
     assert audit(x, z, found.suppressed, upl=level, lpl=level, cells=primary).protected.all()
 
 
+def test_out_of_time_the_pattern_that_was_known_is_given() -> None:
+    records = dirae_inner("01")
+    x, _ = publication(records, [[["region", ""], ["activity", ""]]])
+    y = column(records, "value")
+    z = x.totals(y)
+    primary = (z >= 1) & (z <= 5)
+    level = np.ceil(0.2 * z)
+    best = optimal_suppression(x, y, primary, level)
+    short = optimal_suppression(x, y, primary, level, time_limit=0.0, start=best.suppressed)
+    assert (short.status, short.objective) == ("time limit", best.objective)
+    assert short.bound <= best.objective
+    again = optimal_suppression(x, y, primary, level, start=best.suppressed)
+    assert (again.status, again.objective) == ("optimal", best.objective)
+    # What does not protect is no start.
+    wrong = optimal_suppression(x, y, primary, level, time_limit=0.0, start=primary)
+    assert wrong.objective >= best.objective
+    assert audit(x, z, wrong.suppressed, upl=level, lpl=level, cells=primary).protected.all()
+
+
 def test_a_cell_that_nothing_protects_is_infeasible() -> None:
     x = DummyMatrix.from_pairs(np.array([0, 0, 1]), np.array([0, 1, 1]), (2, 2))
     found = optimal_suppression(x, [3, 2], np.array([True, False]), [1.0, 1.0], ineligible=np.array([False, True]))
@@ -151,6 +170,7 @@ def test_a_cell_that_nothing_protects_is_infeasible() -> None:
         ({"upl": [np.inf, 0, 0]}, "finite"),
         ({"cost": [1.0]}, "costs must be 3"),
         ({"ineligible": [0, 0, 1]}, "booleans"),
+        ({"start": [0, 0, 1]}, "start must be 3 booleans"),
     ],
 )
 def test_bad_input_is_refused(options: dict[str, object], message: str) -> None:

@@ -46,6 +46,8 @@ OPTIONS = (
 )  # fmt: skip
 """Names of the arguments that are `Options`, in order; those of the rules follow."""
 ARGUMENTS = (*OPTIONS, *RULES)
+_CELLS = "cells"
+"""What `cost` says where each cell costs the same."""
 
 
 def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) -> Publication:
@@ -92,7 +94,8 @@ class Options:
         secondary_zeros: whether cells of count 0 may be suppressed.
         extend_zeros: whether combinations without records are inner cells of count 0.
         structural_zeros: condition on the dimensions: impossible combinations, which are no inner cells all the same.
-        cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value.
+        cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value;
+            `_CELLS`: one a cell.
         improve: whether to look for a cheaper pattern afterwards.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want.
         after: a publication published earlier, whose cells stay as they are.
@@ -235,7 +238,7 @@ def read_inner(session: Session, call: Call) -> Inner:
 
 def _cost(options: Options) -> str:
     """SQL: what publishing a cell is worth; what is no number fails without telling the value."""
-    if options.cost is None:
+    if options.cost is None or options.cost == _CELLS:
         return "NULL::DOUBLE"
     cost = f"TRY_CAST(({options.cost}) AS DOUBLE)"
     return (
@@ -356,6 +359,9 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
 
 def weight(inner: Inner, options: Options) -> NDArray[np.float64] | None:
     """What publishing a cell is worth beside its size, as `cost` says."""
+    if options.cost == _CELLS:
+        size = inner.size
+        return np.where(size > 0, 1 / np.where(size > 0, size, 1.0), 0.0)
     return None if options.cost is None else floats(inner.cells, "cost")
 
 
@@ -394,6 +400,9 @@ def read_call(
         ):  # fmt: skip
             checked_condition(cursor, publication, condition, argument)
         publication = with_structural_zeros(cursor, publication, options.structural_zeros, options.extend_zeros)
+    if options.cost is not None and folded(options.cost.strip()) == _CELLS:
+        a_column = _CELLS in map(folded, publication.columns)
+        options = replace(options, cost=identifier(_CELLS) if a_column else _CELLS)
     joint: Publication = publication
     earlier: tuple[Earlier, ...] = ()
     if options.after is not None:

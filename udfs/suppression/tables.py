@@ -334,7 +334,7 @@ def plan_optimum(
 
     def solve() -> pa.Table:
         # Without a width a primary cell would count as protected where it is given away.
-        call_of = replace(call, options=replace(call.options, protect_intervals=True, every_width=True))
+        call_of = replace(call, options=replace(call.options, protect_intervals=True, improve=True, every_width=True))
         pattern = choose_pattern(session, call_of)
         inner = pattern.inner
         if (inner.inner_value < 0).any():
@@ -345,7 +345,7 @@ def plan_optimum(
         fixed = pattern.forced | pattern.hidden | ((inner.freq == 0) & (not call.options.secondary_zeros))
         best = optimal_suppression(
             inner.x, inner.inner_value, given, protection, cost=np.where(given, 0.0, cost), ineligible=fixed & ~given,
-            time_limit=seconds, check=checkpoint(),
+            time_limit=seconds, start=pattern.suppressed | given, check=checkpoint(),
         )  # fmt: skip
         return pa.table(
             {

@@ -1,9 +1,10 @@
-"""Wide enough intervals: suppress more cells until every primary cell can move as far as its rule wants.
+"""Wide enough intervals: suppress more cells until every primary cell can move as far as its rule wants, and no more.
 
-For one primary cell and one direction, a linear program finds the change of the inner cells that moves it by its
-protection level at the least cost of the published cells that move with it (the continuous form of the attacker's
-problem, Fischetti and Salazar 2000; Kelly, Golden and Assad 1992). The cells that move are suppressed, and cost nothing
-from then on. One pass is enough: what has moved once can move again.
+Three ways lead to a pattern, and the cheapest is taken. From a pattern that protects against exact computation, each
+primary cell and direction adds the cells of its cheapest move; what has moved once can move again (`held.Held.close`).
+From the primary cells alone the same is done with prices that come nearer to what a pattern costs. And from the better
+of the two, cells are published in part and what is then missing is repaired, again and again (large neighbourhood
+search, Shaw 1998). After each, cells that no move needs are published again.
 """
 
 from __future__ import annotations
@@ -11,19 +12,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
-from sdcduck.methods.linear_programs import linear_program, quiet_highs
+from sdcduck.methods.suppression.held import Held, Terms
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.moves import Moves, Task
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
-_MOVED = 1e-7  # of the largest movement: less is rounding
+_ROUNDS = 3  # of better prices
+_FEWEST, _MOST = 0.05, 0.5  # the part of the secondary cells that a trial publishes
+_TASTE = 0.3  # standard deviation of the logarithm of the factors that shake up the costs
+_MINUTE = 60.0
+_SECOND = 2e7
+"""Work (`Moves.work`) of a second of a processor core, more or less."""
 
 
 @dataclass(frozen=True)
@@ -31,12 +36,39 @@ class Widening:
     """A pattern with wide enough intervals.
 
     Attributes:
-        suppressed: bool (N,), the cells suppressed before and those added.
+        suppressed: bool (N,), the pattern.
         impossible: int64, primary cells that cannot move as far whatever is suppressed.
+        widened: bool (N,), what the first way alone leads to.
+        before: bool (N,), the better of the first two ways: what it would have been without trials.
+        trials: how many patterns were tried.
+        ended: whether all trials were made that were to be made.
     """
 
     suppressed: Booleans
     impossible: Indices
+    widened: Booleans
+    before: Booleans
+    trials: int
+    ended: bool
+
+
+@dataclass(frozen=True)
+class Search:
+    """How long to look for a cheaper pattern.
+
+    Attributes:
+        trials: at most so many.
+        seconds: about so many of a processor core, counted in steps of the solver, so that the answer is the same on
+            every machine; infinite: no limit.
+        seed: of the random choices.
+    """
+
+    trials: int = 0
+    seconds: float = np.inf
+    seed: int = 0
+
+
+NO_SEARCH = Search()
 
 
 def widen_intervals(
@@ -49,19 +81,26 @@ def widen_intervals(
     *,
     cost: Floats,
     ineligible: Booleans,
+    given: Booleans | None = None,
+    lacking: Callable[[Booleans], Booleans] | None = None,
+    search: Search = NO_SEARCH,
     progress: Callable[[int, int], None] | None = None,
 ) -> Widening:
-    """Suppress published cells until the intervals of some primary cells are wide enough.
+    """A pattern in which the intervals of some primary cells are wide enough.
 
     Args:
         x: m inner cells x N cells.
         y: float64 (m,), inner values. They stay at 0 or above, but for negative ones, whose sign tells nothing.
-        suppressed: bool (N,), cells suppressed already.
+        suppressed: bool (N,), a pattern to begin with.
         cells: int64, the primary cells to protect, among the suppressed ones.
         upl, lpl: float64 (N,), how far above and below its value a cell must be able to lie, in its unit; a cell that
             cannot fall so far without inner values below 0 need only fall to 0.
         cost: float64 (N,), at least 0, of suppressing a cell.
-        ineligible: bool (N,), published cells that stay published.
+        ineligible: bool (N,), cells that stay as they are.
+        given: bool (N,), suppressed cells that are never published; default all of them.
+        lacking: which cells a pattern must suppress beside its own, for other reasons than the width of intervals; with
+            them it lacks none. The pattern to begin with lacks none.
+        search: how long to look for cheaper patterns.
         progress: called with (cells done, all of them).
 
     Raises:
@@ -71,70 +110,115 @@ def widen_intervals(
         raise ValueError("one value for each inner cell, and one of everything else for each cell, is needed")
     if not all(np.isfinite(a).all() for a in (y, upl, lpl, cost)) or cost.min(initial=0.0) < 0:
         raise ValueError("values, protection levels and costs must be finite, and costs not negative")
-    pattern = suppressed.copy()
-    matrix = x.sparse()
-    totals = matrix.T @ y
-    nonnegative = bool((y >= 0).all())
-    fall = np.minimum(lpl, totals) if nonnegative else lpl
-    model = _Model(matrix, y, pattern, cells, cost, ineligible, nonnegative)
-    impossible = []
-    for done, cell in enumerate(cells):
-        possible = True
-        for direction, distance in ((1.0, upl[cell]), (-1.0, fall[cell])):
-            if distance > 0:
-                moved = model.move(done, direction * distance)
-                possible &= moved is not None
-                if moved is not None:
-                    pattern[moved] = True
-        if not possible:
-            impossible.append(cell)
+    told = (0, len(cells))
+
+    def check() -> None:
         if progress is not None:
-            progress(done + 1, len(cells))
-    return Widening(pattern, np.array(impossible, dtype=np.int64))
+            progress(*told)
+
+    totals = np.asarray(x.totals(y), dtype=np.float64)
+    fall = np.minimum(lpl, totals) if (y >= 0).all() else lpl
+    terms = Terms(cost, np.abs(totals), suppressed if given is None else given, ineligible, check)
+    held = Held(Moves(x, y), terms, suppressed)
+    tasks, impossible = [], []
+    for done, cell in enumerate(cells.tolist()):
+        wanted = [Task(cell, sign, float(by)) for sign, by in ((1, upl[cell]), (-1, fall[cell])) if by > 0]
+        failed = [task for task in wanted if not held.close(task, 0)]
+        # A cell that cannot move as far as is wanted goes on moving as far as it can now, at the end.
+        tasks += [(task, task in failed) for task in wanted]
+        impossible += [cell] if failed else []
+        told = (done + 1, len(cells))
+        check()
+    widened = held.pattern.copy()
+    todo = [nearer for task, failed in tasks if (nearer := held.reached(task) if failed else task) is not None]
+    if not todo:
+        return Widening(widened, np.array(impossible, dtype=np.int64), widened, widened, 0, True)
+    refining = _Refining(held, todo, lacking, search)
+    before = refining.better()
+    best = refining.searched(before)
+    return Widening(
+        best.pattern, np.array(impossible, dtype=np.int64), widened, before.pattern, refining.made, refining.ended
+    )
 
 
-class _Model:
-    """The linear program: changes of the inner cells, and of each published cell what it goes up and down."""
+class _Refining:
+    """The way from a pattern that protects to a cheaper one."""
 
     def __init__(
-        self, matrix: scipy.sparse.csc_matrix, y: Floats, pattern: Booleans, cells: Indices, cost: Floats,
-        ineligible: Booleans, nonnegative: bool,
-    ) -> None:  # fmt: skip
-        self.published = np.flatnonzero(~pattern)
-        rows, shown = matrix.shape[0], len(self.published)
-        identity = scipy.sparse.identity(shown, format="csc")
-        balance = scipy.sparse.hstack([matrix[:, self.published].T, -identity, identity])
-        targets = scipy.sparse.hstack([matrix[:, cells].T, scipy.sparse.csc_matrix((len(cells), 2 * shown))])
-        constraints = scipy.sparse.vstack([balance, targets]).tocsr()
-        price = np.where(ineligible[self.published], 0.0, cost[self.published] + cost.max(initial=1.0) * 1e-9)
-        room = np.where(ineligible[self.published], 0.0, np.inf)
-        lp = linear_program(
-            constraints,
-            np.concatenate([np.zeros(shown), np.full(len(cells), -np.inf)]),
-            np.concatenate([np.zeros(shown), np.full(len(cells), np.inf)]),
-            np.concatenate([-y if nonnegative else np.full(rows, -np.inf), np.zeros(2 * shown)]),
-            np.concatenate([np.full(rows, np.inf), room, room]),
-            np.concatenate([np.zeros(rows), price, price]),
-        )
-        self.rows, self.shown = rows, shown
-        self.highs = quiet_highs()
-        self.highs.passModel(lp)
+        self, held: Held, tasks: list[Task], lacking: Callable[[Booleans], Booleans] | None, search: Search
+    ) -> None:
+        self.held, self.tasks, self.lacking, self.search = held, tasks, lacking, search
+        self.cost, self.moves = held.terms.cost, held.moves
+        self.movable = ~held.terms.given & ~held.terms.fixed
+        self.made, self.ended = 0, True
+        # Of large publications the cells are looked at as far as that goes in the time of the first way, or a minute.
+        self.limit = self.moves.work + max(self.moves.work, _SECOND * _MINUTE)
 
-    def move(self, target: int, distance: float) -> Indices | None:
-        """Move the target cell; the published cells that move with it, or None where nothing can move it so far."""
-        row = self.shown + target
-        self.highs.changeRowBounds(row, distance, distance)
-        self.highs.run()
-        solved = self.highs.getModelStatus() == highspy.HighsModelStatus.kOptimal
-        moved = None
-        if solved:
-            solution = np.asarray(self.highs.getSolution().col_value)[self.rows :]
-            amount = solution[: self.shown] + solution[self.shown :]
-            places = np.flatnonzero(amount > _MOVED * max(1.0, abs(distance)))
-            for place in places:
-                # Suppressed from now on: it moves for free.
-                self.highs.changeColCost(self.rows + place, 0.0)
-                self.highs.changeColCost(self.rows + self.shown + place, 0.0)
-            moved = self.published[places]
-        self.highs.changeRowBounds(row, -np.inf, np.inf)
-        return moved
+    def better(self) -> Held:
+        """The better pattern of the first two ways."""
+        best = self._cleaned(self.held)
+        other = self._from_primary()
+        return best if other is None else min(best, other, key=lambda held: held.value)
+
+    def _order(self, held: Held, cost: Floats) -> Indices:
+        """Secondary cells, the dearest first."""
+        cells = np.flatnonzero(held.pattern & self.movable)
+        ordered: Indices = cells[np.argsort(-cost[cells], kind="stable")]
+        return ordered
+
+    def _cleaned(self, held: Held) -> Held:
+        """Without the cells that nothing needs; the same if that would lack more than it saves."""
+        cleaned = held.copy()
+        cleaned.open(self._order(cleaned, self.cost), enough=lambda: self.moves.work > self.limit)
+        self._complete(cleaned)
+        return min(held, cleaned, key=lambda each: each.value)
+
+    def _complete(self, held: Held) -> bool:
+        """Suppress what the pattern lacks; whether it lacked anything."""
+        if self.lacking is None:
+            return False
+        more = self.lacking(held.pattern)
+        held.pattern |= more
+        return bool(more.any())
+
+    def _from_primary(self) -> Held | None:
+        """Another pattern, of the better prices; None where a task cannot be done."""
+        held = Held(self.moves, self.held.terms, self.held.terms.given)
+        for task in sorted(self.tasks, key=lambda task: -task.distance):
+            if self.moves.work > self.limit or not held.close(task, _ROUNDS):
+                return None
+        self._complete(held)
+        return self._cleaned(held)
+
+    def searched(self, best: Held) -> Held:
+        """The best pattern after all trials, or as many as there is time for."""
+        rng = np.random.default_rng(self.search.seed)
+        limit = self.moves.work + self.search.seconds * _SECOND
+        for _ in range(self.search.trials):
+            if not (best.pattern & self.movable).any():
+                break
+            if self.moves.work > limit:
+                self.ended = False
+                break
+            self.made += 1
+            tried = self._tried(best, rng)
+            # Patterns of the same value are taken too: they lead on to others.
+            if tried is not None and tried.value <= best.value:
+                best = tried
+        return best
+
+    def _tried(self, best: Held, rng: np.random.Generator) -> Held | None:
+        """Another pattern: part of the secondary cells are published, and what that breaks is repaired."""
+        held = best.copy()
+        secondary = np.flatnonzero(held.pattern & self.movable)
+        size = max(1, round(len(secondary) * float(np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST))))))
+        held.pattern[rng.permutation(secondary)[:size]] = False
+        taste = np.exp(rng.normal(0.0, _TASTE, len(self.cost)))
+        for place in rng.permutation(len(self.tasks)):
+            task = self.tasks[place]
+            if not held.stands(task) and not held.close(task, _ROUNDS, taste):
+                return None
+        held.open(self._order(held, self.cost * taste))
+        if held.value <= best.value:
+            self._complete(held)
+        return held

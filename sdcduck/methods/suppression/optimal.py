@@ -59,6 +59,7 @@ def optimal_suppression(
     cost: ArrayLike | None = None,
     ineligible: ArrayLike | None = None,
     time_limit: float = 60.0,
+    start: ArrayLike | None = None,
     check: Callable[[], object] = lambda: None,
 ) -> OptimalPattern:
     """The secondary suppressions of least cost that protect every primary cell to its protection levels.
@@ -76,6 +77,7 @@ def optimal_suppression(
         ineligible: bool (N,), cells that must be published; default those with the value 0. Primary cells are
             suppressed in any case.
         time_limit: seconds.
+        start: bool (N,), a pattern that is known; where it protects, none dearer is given.
         check: called between the linear programs; what it raises ends the search.
 
     Raises:
@@ -97,15 +99,19 @@ def optimal_suppression(
         return OptimalPattern(everything, float(weight[everything].sum()), np.inf, 0.0, "infeasible")
     master = _Master(weight, first, everything)
     best = everything
+    if start is not None:
+        known = flags(start, x.columns, "start") | first
+        if not (known & ~everything).any() and not attacker.cuts(known.astype(np.float64), np.inf):
+            best = known
     bound = 0.0
     for integral in (False, True):
         rounds = 0
         while integral or rounds < _LINEAR_ROUNDS:
             rounds += 1
             check()
-            solved = master.solve(integral, ends - time.monotonic())
+            solved = master.solve(integral, ends - time.monotonic(), best)
             if solved is None:
-                return _pattern(best, weight, bound, "time limit")
+                return _pattern(best, weight, max(bound, master.bound), "time limit")
             chosen, value = np.clip(solved[0], 0.0, 1.0), solved[1]
             bound = max(bound, value)
             cuts = attacker.cuts(np.rint(chosen) if integral else chosen, ends)
@@ -244,13 +250,14 @@ class _Master:
         self.highs.setOptionValue("mip_abs_gap", 1e-9)
         self.highs.passModel(lp)
         self.integral = False
+        self.bound = 0.0
 
     def add(self, cuts: list[_Cut]) -> None:
         for cut in cuts:
             self.highs.addRow(cut.level, np.inf, len(cut.cells), cut.cells, cut.coefficients)
 
-    def solve(self, integral: bool, seconds: float) -> tuple[Floats, float] | None:
-        """The cheapest choice and its cost; None when out of time."""
+    def solve(self, integral: bool, seconds: float, known: Booleans) -> tuple[Floats, float] | None:
+        """The cheapest choice and its cost, from one that meets all conditions; None when out of time."""
         if seconds <= 0:
             return None
         if integral and not self.integral:
@@ -259,10 +266,18 @@ class _Master:
             self.highs.changeColsIntegrality(
                 self.columns, index, np.full(self.columns, int(highspy.HighsVarType.kInteger), dtype=np.uint8)
             )
+        if integral:
+            begun = highspy.HighsSolution()
+            begun.col_value = known.astype(np.float64)
+            begun.value_valid = True
+            self.highs.setSolution(begun)
         self.highs.setOptionValue("time_limit", float(self.highs.getRunTime()) + seconds)
         self.highs.run()
         status = self.highs.getModelStatus()
         if status == highspy.HighsModelStatus.kTimeLimit:
+            reached = float(self.highs.getInfo().mip_dual_bound) if integral else 0.0
+            if np.isfinite(reached):
+                self.bound = max(self.bound, reached * self.unit)
             return None
         if status != highspy.HighsModelStatus.kOptimal:
             raise RuntimeError(f"HiGHS ended with {self.highs.modelStatusToString(status)}")

@@ -18,7 +18,7 @@ from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.differences import Differences, direct_disclosure_order, disclosing_differences
 from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
 from sdcduck.methods.suppression.improve import improve
-from sdcduck.methods.suppression.intervals import widen_intervals
+from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, Widening, widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
 
@@ -26,6 +26,8 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
+SEARCH = Search(trials=200, seconds=5.0)
+"""How long a cheaper pattern with intervals is looked for."""
 FREQUENCY_PROTECTION = 0.2
 """Share of its value by which the interval of a small cell must reach beyond it."""
 
@@ -243,16 +245,22 @@ class _Run:
         better: Bools = tested if loss[tested].sum() < loss[secondary].sum() else secondary
         return better
 
-    def widened(self, secondary: Bools, protection: Floats) -> tuple[Bools, Bools]:
-        """The secondary cells and as many more as the intervals of primary ones need; those that nothing helps."""
+    def widened(self, secondary: Bools, protection: Floats) -> Widening:
+        """A pattern whose intervals are as wide as is wanted, by the secondary cells or others."""
         primary, hidden = self.roles.primary, self.roles.hidden
-        wider = widen_intervals(
+
+        def lacking(pattern: Bools) -> Bools:
+            """What else must be suppressed where a pattern is published, by the test of the first choice."""
+            shown = ~pattern
+            again: Bools = self.secondary_of(self.order[shown[self.order]], self.check).secondary & shown
+            return again
+
+        return widen_intervals(
             self.tables.x, self.tables.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0),
-            protection, protection, cost=self.loss, ineligible=self.fixed, progress=self.check,
+            protection, protection, cost=self.loss, ineligible=self.fixed, given=primary | hidden, lacking=lacking,
+            search=SEARCH if self.choice.improve else NO_SEARCH,
+            progress=self.check,
         )  # fmt: skip
-        narrow = np.zeros(len(primary), dtype=np.bool_)
-        narrow[wider.impossible] = True
-        return wider.suppressed & ~primary & ~hidden, narrow
 
     def proven(self, secondary: Bools, unsafe: Bools) -> ModularNullSpace:
         """What is left open, after the check that no primary cell and no difference follows from published cells."""
@@ -298,11 +306,17 @@ def choose_cells(
     unsafe[result.unsafe] = True
     unsafe |= roles.primary & tables.empty
     saved = (0, 0.0) if choice.improve else None
-    if choice.improve and not unsafe.any():
-        better = run.improved(secondary)
-        saved = int(secondary.sum()) - int(better.sum()), float(run.loss[secondary].sum() - run.loss[better].sum())
-        secondary = better
     narrow = None
+    before = secondary
     if choice.protection is not None:
-        secondary, narrow = run.widened(secondary, choice.protection)
+        wider = run.widened(secondary, choice.protection)
+        given = roles.primary | roles.hidden
+        before, secondary = wider.before & ~given, wider.suppressed & ~given
+        narrow = np.zeros(len(roles.primary), dtype=np.bool_)
+        narrow[wider.impossible] = True
+    if choice.improve:
+        # Improving a choice without widths would narrow intervals again.
+        if not unsafe.any() and (choice.protection is None or not choice.protection.any()):
+            secondary = run.improved(secondary)
+        saved = int(before.sum()) - int(secondary.sum()), float(run.loss[before].sum() - run.loss[secondary].sum())
     return Chosen(secondary, unsafe, narrow, differences, disclosing, saved, run.proven(secondary, unsafe))

@@ -1,0 +1,180 @@
+"""Patterns with intervals, cheaper and cheaper: each is audited by a linear program of its own, straight from the equations."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+
+from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, Widening, widen_intervals
+from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.optimal import optimal_suppression
+
+Floats = NDArray[np.float64]
+Booleans = NDArray[np.bool_]
+
+
+def cube(shape: tuple[int, ...]) -> DummyMatrix:
+    """Inner cells and all sums over dimensions; the inner cells come first."""
+    place = np.indices(shape).reshape(len(shape), -1)
+    inner = np.arange(place.shape[1])
+    rows, columns, used = [], [], 0
+    for kept in itertools.product((True, False), repeat=len(shape)):
+        sizes = [size for size, keep in zip(shape, kept, strict=True) if keep]
+        code = np.zeros(len(inner), dtype=np.int64)
+        for axis, keep in enumerate(kept):
+            code = code * shape[axis] + place[axis] if keep else code
+        rows.append(inner)
+        columns.append(used + code)
+        used += int(np.prod(sizes))
+    return DummyMatrix.from_pairs(np.concatenate(rows), np.concatenate(columns), (len(inner), used))
+
+
+def table(shape: tuple[int, ...], seed: int, unit: float = 1.0) -> tuple[DummyMatrix, Floats, Booleans, Floats]:
+    """Cube, skewed inner values, primary cells and the widths that they want."""
+    rng = np.random.default_rng(seed)
+    x = cube(shape)
+    y = np.round(np.exp(rng.normal(5, 1.5, x.rows))) * unit
+    primary = np.zeros(x.columns, dtype=bool)
+    primary[: x.rows] = rng.random(x.rows) < 0.12
+    return x, y, primary, np.where(primary, 0.15 * x.totals(y), 0.0)
+
+
+def pattern(
+    x: DummyMatrix, y: Floats, primary: Booleans, width: Floats, search: Search = NO_SEARCH, cost: Floats | None = None
+) -> Widening:
+    z = np.asarray(x.totals(y))
+    return widen_intervals(
+        x, y, primary, np.flatnonzero(primary), width, width, cost=z if cost is None else cost, ineligible=z == 0,
+        given=primary, search=search,
+    )  # fmt: skip
+
+
+def protects(x: DummyMatrix, y: Floats, suppressed: Booleans, primary: Booleans, width: Floats) -> bool:
+    """Whether other inner values, none negative, with the same published cells put each primary cell far enough away."""
+    equations = x.sparse().T.tocsr()
+    shown = equations[np.flatnonzero(~suppressed)]
+    still = np.zeros(shown.shape[0])
+    for cell in np.flatnonzero(primary):
+        # What changes, in widths of the cell.
+        bounds = np.column_stack([-y / width[cell], np.full(x.rows, np.inf)])
+        for sign, far in ((1, 1.0), (-1, min(1.0, float(x.totals(y)[cell]) / width[cell]))):
+            goal = -sign * equations[cell].toarray().ravel()
+            found = linprog(goal, A_eq=shown, b_eq=still, bounds=bounds, method="highs")
+            if found.status != 3 and -found.fun < far * (1 - 1e-5):
+                return False
+    return True
+
+
+def value(x: DummyMatrix, y: Floats, suppressed: Booleans) -> float:
+    return float(np.asarray(x.totals(y))[suppressed].sum())
+
+
+@pytest.mark.parametrize(("shape", "seed"), [((5, 6), 1), ((5, 6), 2), ((3, 4, 3), 3)])
+def test_each_step_protects_and_costs_no_more_than_the_last(shape: tuple[int, ...], seed: int) -> None:
+    x, y, primary, width = table(shape, seed)
+    found = pattern(x, y, primary, width, Search(trials=10))
+    steps = [found.widened, found.before, found.suppressed]
+    assert all(protects(x, y, step, primary, width) for step in steps)
+    costs = [value(x, y, step) for step in steps]
+    assert costs == sorted(costs, reverse=True)
+    assert found.impossible.size == 0
+    assert (found.trials, found.ended) == (10, True)
+    # Nothing is left that could be published alone.
+    for cell in np.flatnonzero(found.before & ~primary):
+        other = found.before.copy()
+        other[cell] = False
+        assert not protects(x, y, other, primary, width)
+
+
+def test_what_is_widened_too_far_is_published_again() -> None:
+    costs = np.array([[value(*table((8, 9), seed)[:2], step) for step in (found.widened, found.before, found.suppressed)]
+        for seed in range(3) for found in [pattern(*table((8, 9), seed), Search(trials=20))]])  # fmt: skip
+    assert (costs[:, 0] > 1.05 * costs[:, 1]).any()
+    assert (costs[:, 1] > costs[:, 2]).any()
+
+
+@pytest.mark.parametrize("seed", [1, 4])
+def test_the_optimum_is_reached(seed: int) -> None:
+    x, y, primary, width = table((6, 7), seed)
+    best = optimal_suppression(x, y, primary, width)
+    found = pattern(x, y, primary, width, Search(trials=60))
+    assert best.status == "optimal"
+    assert best.objective <= value(x, y, found.suppressed) * (1 + 1e-9)
+    assert value(x, y, found.suppressed) <= 1.05 * best.objective
+    assert found.suppressed.sum() <= 1.1 * best.suppressed.sum()
+
+
+def test_the_same_seed_gives_the_same_pattern_and_no_time_the_first() -> None:
+    x, y, primary, width = table((6, 7), 1)
+    one, two = (pattern(x, y, primary, width, Search(trials=20, seed=3)) for _ in range(2))
+    np.testing.assert_array_equal(one.suppressed, two.suppressed)
+    short = pattern(x, y, primary, width, Search(trials=20, seconds=1e-9))
+    assert (short.trials, short.ended) == (1, False)
+    assert value(x, y, short.suppressed) <= value(x, y, short.before)
+
+
+@pytest.mark.parametrize("unit", [1e-6, 1e6])
+def test_the_unit_does_not_matter(unit: float) -> None:
+    x, y, primary, width = table((5, 6), 1)
+    plain = pattern(x, y, primary, width)
+    _, y, _, width = table((5, 6), 1, unit)
+    assert value(x, y / unit, pattern(x, y, primary, width).suppressed) == pytest.approx(
+        value(x, y / unit, plain.suppressed)
+    )
+
+
+def test_values_of_twelve_orders_of_magnitude() -> None:
+    rng = np.random.default_rng(5)
+    x = cube((4, 5))
+    y = 10.0 ** rng.uniform(-4, 8, x.rows)
+    primary = np.zeros(x.columns, dtype=bool)
+    primary[[0, 7, 13]] = True
+    width = np.where(primary, 0.2 * np.asarray(x.totals(y)), 0.0)
+    found = pattern(x, y, primary, width, Search(trials=5))
+    for cell in np.flatnonzero(primary):
+        alone = np.arange(x.columns) == cell
+        assert protects(x, y, found.suppressed, alone, np.where(alone, width, 0.0))
+
+
+def test_costs_of_nothing_and_of_one_a_cell() -> None:
+    x, y, primary, width = table((5, 6), 2)
+    for cost in (np.zeros(x.columns), np.ones(x.columns)):
+        found = pattern(x, y, primary, width, Search(trials=10), cost)
+        assert protects(x, y, found.suppressed, primary, width)
+    fewest = found.suppressed.sum()
+    assert fewest <= pattern(x, y, primary, width, Search(trials=10)).suppressed.sum()
+
+
+def test_a_cell_that_cannot_move_so_far_goes_on_moving_as_far_as_it_did() -> None:
+    """Of two cells in a row of given total, one can grow by no more than the other has."""
+    x = DummyMatrix.from_pairs(np.array([0, 1, 0, 1]), np.array([0, 1, 2, 2]), (2, 3))
+    y, primary = np.array([50.0, 4.0]), np.array([True, False, False])
+    found = widen_intervals(
+        x, y, np.array([True, True, False]), np.array([0]), np.array([9.0, 0, 0]), np.array([9.0, 0, 0]),
+        cost=np.ones(3), ineligible=np.array([False, False, True]), given=primary,
+    )  # fmt: skip
+    assert found.impossible.tolist() == [0]
+    assert found.suppressed.tolist() == [True, True, False]
+
+
+def test_what_a_pattern_lacks_for_other_reasons_stays_suppressed() -> None:
+    x, y, primary, width = table((5, 6), 1)
+    must = np.flatnonzero(~primary)[:3]
+
+    def lacking(suppressed: Booleans) -> Booleans:
+        more = np.zeros(x.columns, dtype=bool)
+        more[must] = True
+        return more & ~suppressed
+
+    begun = primary | lacking(primary)
+    z = np.asarray(x.totals(y))
+    found = widen_intervals(
+        x, y, begun, np.flatnonzero(primary), width, width, cost=z, ineligible=z == 0, given=primary, lacking=lacking,
+        search=Search(trials=5),
+    )  # fmt: skip
+    assert found.suppressed[must].all()
+    assert protects(x, y, found.suppressed, primary, width)
