@@ -171,7 +171,9 @@ def _appearing(
             continue
         scale = next(one.scale for one, (name, _) in zip(of, release.columns, strict=True) if name == release.selects)
         least = least_units(scale)
-        most = threshold(scale, delta / choosing, privacy.contributions, least, gaussian=gaussian)
+        finer = grid_noise().steps_of_one(scale) if privacy.noise == "normal" else 1
+        shared = delta / choosing
+        most = threshold(scale, shared, privacy.contributions, least, gaussian=gaussian, finer=finer)
         appear.append((least, most))
     return tuple(appear)
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 
 import pytest
+from scipy.stats import norm
 
+from sdcduck.methods.dp.noise import steps_of_one
 from sdcduck.methods.dp.threshold import least_units, log_tail, threshold
 
 
@@ -38,6 +40,17 @@ def test_groups_of_one_unit_appear_as_rarely_as_was_said(scale: float, groups: i
         assert groups * exact_tail(scale, found - least, gaussian=gaussian) <= delta
         lower = groups * exact_tail(scale, found - least - 1, gaussian=gaussian)
         assert lower > delta / (1.2 if gaussian else 1 + 1e-6)
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 2.0, 12.0, 1000.0])
+def test_noise_that_is_rounded_needs_half_a_unit_more(scale: float) -> None:
+    """Drawn on the grid of normal noise, half a unit is one: the threshold of noise in units would be passed too often."""
+    finer = steps_of_one(scale)
+    for delta in (1e-3, 1e-5, 1e-8, 1e-12):
+        found = threshold(scale, delta, 1, 1, gaussian=True, finer=finer) - 1
+        assert delta >= norm.sf((found - 0.5) / scale)
+        assert norm.sf((found - 1.5) / scale) > delta / 1.3
+    assert norm.sf((threshold(1.0, 1e-8, 1, 1, gaussian=True) - 1.5) / 1.0) > 1.8e-8
 
 
 def test_half_a_scale_of_units_is_left_out_before() -> None:

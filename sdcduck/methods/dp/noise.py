@@ -230,13 +230,22 @@ def normal_epsilon_of(rho: float, delta: float) -> float:
     return gaussian_epsilon(math.sqrt(2 * rho), delta * KEPT) / KEPT if rho > 0 else 0.0
 
 
+def steps_of_one(scale: float) -> int:
+    """Into how many steps `finely_noisy` divides one: a number of them that is half or more is rounded up.
+
+    >>> steps_of_one(2.0**34), steps_of_one(2.0**33), steps_of_one(1.0) == 2**34
+    (1, 2, True)
+    """
+    return 2 ** max(0, math.ceil(math.log2(LEAST_STEPS / scale)))
+
+
 def finely_noisy(totals: Sequence[int], scale: float) -> list[int]:
     """Whole totals with normal noise that is drawn on a grid of `LEAST_STEPS` in its deviation, and rounded after that.
 
     >>> len(finely_noisy([1, 2, 3], 0.5))
     3
     """
-    finer = 2 ** max(0, math.ceil(math.log2(LEAST_STEPS / scale)))
+    finer = steps_of_one(scale)
     drawn = draw(measurement(scale * finer, gaussian=True, whole=True), [0] * len(totals))
     return [total + (noise + finer // 2) // finer for total, noise in zip(totals, drawn, strict=True)]
 

@@ -51,7 +51,7 @@ def log_tail(scale: float, least: int, *, gaussian: bool) -> float:
     return -least * least / square - math.log(falls) - max(0.0, math.log(2 * math.pi * scale * scale) / 2)
 
 
-def threshold(scale: float, delta: float, groups: int, least: int, *, gaussian: bool) -> int:
+def threshold(scale: float, delta: float, groups: int, least: int, *, gaussian: bool, finer: int = 1) -> int:
     """The least noisy number of units with which a group appears.
 
     Args:
@@ -59,17 +59,25 @@ def threshold(scale: float, delta: float, groups: int, least: int, *, gaussian: 
         delta: what all groups of a unit together may have.
         groups: that a unit is in at most.
         least: units without which a group is left out before.
+        finer: steps of the noise in one unit, where it is drawn on a finer grid and rounded: half a unit of noise is
+            one then, so that more is than of noise drawn in units.
 
+    >>> threshold(1.0, 1e-8, 1, 1, gaussian=True), threshold(1.0, 1e-8, 1, 1, gaussian=True, finer=2**34)
+    (7, 8)
     >>> threshold(10.0, 1e-8, 1, 1, gaussian=True), threshold(10.0, 1e-8, 1, 1, gaussian=False)
     (58, 179)
     """
     wanted = math.log(delta) - math.log(groups) - 1e-9
+
+    def is_likelier(units: int) -> bool:
+        return log_tail(scale * finer, units * finer - finer // 2, gaussian=gaussian) > wanted
+
     low, high = 0, 1
-    while log_tail(scale, high, gaussian=gaussian) > wanted and high < _FARTHEST:
+    while is_likelier(high) and high < _FARTHEST:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if log_tail(scale, middle, gaussian=gaussian) > wanted else (low, middle)
+        low, high = (middle, high) if is_likelier(middle) else (low, middle)
     return least + high
 
 
