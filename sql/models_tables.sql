@@ -149,3 +149,40 @@
 --| tree   | original   |     100 |   1.0 |    1.0
 --| tree   | synthetic  |     100 | 0.857 |  0.655
 --| @source Slokom, de Wolf & Larson (2022), PSD; scikit-learn
+
+--| sdc_check_model(path := NULL, source := NULL, leaf := [], target := NULL, records := NULL, threshold := 10, min_df := 10) -> TABLE
+--| Whether a trained model may leave: what its structure gives away, under the rules of output checking.
+--|
+--| The model is a file of scikit-learn, saved by `skops.io.dump`. The file is looked at, and nothing in it is loaded, imported or
+--| run: pickled files can run anything and are not taken. Trees fail when a leaf has fewer records than the threshold, or
+--| records of one class only; models that carry the records that they were fitted to (nearest neighbours, support vectors,
+--| Gaussian processes) always fail; others need degrees of freedom. What is not on the list of models, or holds more than such a
+--| model does, is for 'review'. A model of another program comes as its records: `source` has them, and `leaf` the columns
+--| that tell their leaf, or their scores.
+--|
+--| A pass says that the rules found nothing. `sdc_membership_risk` and `sdc_attribute_inference` measure what the model tells.
+--|
+--| @arg path VARCHAR: a file written by `skops.io.dump`
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records that the model was fitted to
+--| @arg leaf VARCHAR[]: with `source`: columns that tell the leaf of a record, or all its scores
+--| @arg target VARCHAR: with `source`: the column that was predicted
+--| @arg records BIGINT: how many were fitted, for the degrees of freedom
+--| @arg threshold BIGINT: records that a leaf needs, at least 2
+--| @arg min_df BIGINT: residual degrees of freedom that are enough, at least 2
+--| @column part VARCHAR: of the model, such as a step of a pipeline; NULL: all of it
+--| @column class VARCHAR: its class in scikit-learn; NULL or nothing for records
+--| @column measure VARCHAR: 'smallest leaf', 'leaves of one class', 'records', 'degrees of freedom', 'smallest class', 'class', 'trees' or 'files'
+--| @column value DOUBLE: what was found
+--| @column wanted DOUBLE: at least so many; at most none, where it is 0
+--| @column status VARCHAR: 'pass', 'review' or 'fail'
+--| @column why VARCHAR: the rule
+--| @column sha256 VARCHAR: of the file
+--| @example
+--| SELECT measure, value, wanted, status, why
+--| FROM sdc_check_model(source := '(SELECT age > 40 AS leaf, income > 2500 AS y FROM people)', leaf := ['leaf'], target := 'y', threshold := 5);
+--| @output
+--| measure             | value | wanted | status |  why
+--| --------------------+-------+--------+--------+-----
+--| smallest leaf       |   5.0 |    5.0 | pass   | NULL
+--| leaves of one class |   0.0 |    0.0 | pass   | NULL
+--| @source Griffiths et al. (2019), Handbook on Statistical Disclosure Control for Outputs; Ritchie et al. (2023), GRAIMatter; ideas of SACRO-ML

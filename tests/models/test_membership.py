@@ -190,12 +190,14 @@ def standardised(name: str) -> Floats:
         ("digits", 400, 0.671, 0.012, {}),
         ("digits", 800, 0.593, 0.016, {}),
         ("breast_cancer", 30, 1.000, 0.0, {10: 0.829}),
+        ("breast_cancer", 60, 0.838, 0.018, {}),
         ("breast_cancer", 120, 0.659, 0.040, {}),
         ("breast_cancer", 240, 0.589, 0.019, {}),
     ],
 )
 def test_areas_of_bundled_data(name: str, size: int, mean: float, sd: float, at: dict[int, float]) -> None:
-    found, areas = max_areas(standardised(name), size, 10, tuple(at))
+    # Ten rounds of sixty of breast_cancer have a mean from .82 to .88; forty come near .852, which 400 have.
+    found, areas = max_areas(standardised(name), size, 40 if name == "breast_cancer" else 10, tuple(at))
     assert found.mean() == pytest.approx(mean, abs=4 * sd / math.sqrt(10) + 0.01)
     assert areas == pytest.approx(list(at.values()), abs=0.04)
 
@@ -216,15 +218,37 @@ def defended(name: str, epsilon: float, rounds: int) -> tuple[float, float]:
     for seed in range(rounds):
         drawn = np.random.default_rng(seed).permutation(len(data))
         members, others = data[drawn[:100]], data[drawn[100:200]]
-        centre = members.mean(axis=0)
-        members, others = members - centre, others - centre
-        if name == "analyze_gauss":
-            longest = np.sqrt((members**2).sum(axis=1)).max()
-            members, others = members / longest, others / longest
-        second = members.T @ members / 100
-        rule = "classic" if epsilon < 1 else "analytic"
-        one = Mechanism(name, widths, 1.0, 100, epsilon, 0.01, "add_remove", rule)
-        noisy = components(one.noisy(second, Seeded(seed)))[1]
-        areas.append(membership_by_components(members, others, noisy[:-1], 0.95, 0, 0, lambda *_: None).largest[-1])
+        sides = [members - members.mean(axis=0), others - members.mean(axis=0)]
+        if name == "analyze_gauss":  # of rows of length 1
+            sides = [side / np.sqrt((side**2).sum(axis=1, keepdims=True)) for side in sides]
+        second = sides[0].T @ sides[0] / 100
+        one = Mechanism(name, widths, 1.0, 100, epsilon, 0.01, "add_remove", "classic")
+        noisy = components(one.noisy(second, Seeded(1000 + seed)) if epsilon < math.inf else second)[1]
+        areas.append(membership_by_components(*sides, noisy[:-1], 0.95, 0, 0, lambda *_: None).largest[-1])
         told.append(utility(second, noisy[:20]))
     return float(np.mean(areas)), float(np.mean(told))
+
+
+@pytest.mark.parametrize(
+    ("name", "wanted"),
+    [
+        ("analyze_gauss", {1: (0.61, 0.49), 100: (0.92, 0.994)}),
+        ("laplace_scalar", {1: (0.57, 0.37), 1e3: (0.63, 0.65), 1e5: (0.93, 0.98), 1e7: (0.973, 1)}),
+        ("laplace_vector", {1e5: (0.92, 0.995)}),
+        ("laplace_advanced", {1e5: (0.73, 0.85)}),
+    ],
+)
+def test_noise_protects_and_costs(name: str, wanted: dict[float, tuple[float, float]]) -> None:
+    found = {epsilon: defended(name, epsilon, 10) for epsilon in wanted}
+    for epsilon, numbers in wanted.items():
+        assert found[epsilon] == pytest.approx(numbers, abs=0.04)
+    rising = np.array(list(found.values()))
+    assert (np.diff(rising, axis=0) > -0.03).all()
+
+
+def test_without_noise_and_where_compositions_cross() -> None:
+    assert defended("laplace_scalar", math.inf, 10) == pytest.approx((0.973, 1), abs=0.01)
+    # Far above the crossing advanced composition adds more noise: it leaks less, and tells less.
+    (leak, told), (naive, more) = (defended(name, 1e5, 10) for name in ("laplace_advanced", "laplace_scalar"))
+    assert leak < naive
+    assert told < more

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.models import inference, membership
+from sdcduck.udfs.models import inference, membership, structure
 
 FAMILIES = (
     Family(
         name="models",
         temporary=("models_tables.sql",),
-        planners=(*membership.PLANNERS, *inference.PLANNERS),
+        planners=(*membership.PLANNERS, *inference.PLANNERS, *structure.PLANNERS),
     ),
 )
