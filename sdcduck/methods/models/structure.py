@@ -113,10 +113,13 @@ def _of_object(saved: Saved, node: Node, records: int | None, threshold: int, mi
         return
     if kind in _TREES:
         allowed = frozenset(["tree_", "classes_", "n_classes_"])
-        if "tree_" not in node.held and not node.part.endswith(("estimator", "estimator_")):
+        tree = node.held.get("tree_")
+        if (tree is None or not _is_tree(tree)) and not node.part.endswith(("estimator", "estimator_")):
             yield _unknown(node, "not fitted")
     elif kind in _OF_TREES:
         allowed = _OF_TREES[kind]
+        if not any(map(_is_object_in_list, node.held.get("estimators_", node).held.values())):
+            yield _unknown(node, "not fitted")
     elif kind in _PARAMETRIC:
         allowed = _PARAMETRIC[kind]
         yield from _degrees(saved, node, records, threshold, min_df)
@@ -134,6 +137,15 @@ def _of_object(saved: Saved, node: Node, records: int | None, threshold: int, mi
         yield _unknown(node, "holds long texts")
     if kind in _HARMLESS:
         yield Finding(node.part, node.kind, "class", None, None, "pass", None)
+
+
+def _is_tree(node: Node) -> bool:
+    return node.kind == "Tree" and node.module == "sklearn.tree._tree"
+
+
+def _is_object_in_list(node: Node) -> bool:
+    """Whether it is a model, or a list of models."""
+    return node.is_object or (node.loader == "ListNode" and any(one.is_object for one in node.held.values()))
 
 
 def _size(saved: Saved, node: Node) -> int:
@@ -178,7 +190,7 @@ def _leaves(saved: Saved, threshold: int) -> Iterator[Finding]:
     """Of all trees together: the smallest leaf, and leaves whose records are all the same."""
     sizes, alike, kind, unread = [], 0, "", 0
     for node in saved.model.all_held():
-        if node.kind != "Tree" or node.module != "sklearn.tree._tree":
+        if not _is_tree(node):
             continue
         nodes, values = saved.array(node.held.get("nodes")), saved.array(node.held.get("values"))
         fields = ("left_child", "n_node_samples", "impurity")
