@@ -38,7 +38,10 @@ def test_the_hand_example(con: duckdb.DuckDBPyConnection) -> None:
     assert found["baseline"]["gain"] == pytest.approx(0)
     assert "true record" in found["black_box"]["warning"]
     # Without the model: what the records alone tell.
-    assert list(by_attack(con, "'people', 'people', sensitive := 's', keys := ['z'], repeats := 1")) == ["random", "baseline"]
+    assert list(by_attack(con, "'people', 'people', sensitive := 's', keys := ['z'], repeats := 1")) == [
+        "random",
+        "baseline",
+    ]
 
 
 def test_scores_are_those_of_scikit_learn() -> None:
@@ -54,7 +57,11 @@ def test_scores_are_those_of_scikit_learn() -> None:
         true, score = chance.random(60) < 0.4, np.round(chance.random(60), 1)
         one = predicted(true, score, score > 0.5)
         assert (one.auc, one.mcc, one.f1) == pytest.approx(
-            (metrics.roc_auc_score(true, score), metrics.matthews_corrcoef(true, score > 0.5), metrics.f1_score(true, score > 0.5))
+            (
+                metrics.roc_auc_score(true, score),
+                metrics.matthews_corrcoef(true, score > 0.5),
+                metrics.f1_score(true, score > 0.5),
+            )
         )
 
 
@@ -123,7 +130,9 @@ def test_the_negative_control(con: duckdb.DuckDBPyConnection) -> None:
 
 def fair(con: duckdb.DuckDBPyConnection) -> None:
     """Survey data that come with statsmodels, in an order that says nothing, and what a tree says that knows half of them."""
-    datasets = pytest.importorskip("statsmodels.api", reason="statsmodels, which has these data, is not installed").datasets
+    datasets = pytest.importorskip(
+        "statsmodels.api", reason="statsmodels, which has these data, is not installed"
+    ).datasets
     frame = datasets.fair.load_pandas().data
     con.register("frame", frame)
     con.execute(
@@ -155,7 +164,8 @@ def test_a_survey(
     synthetic = np.array(con.execute("FROM made ORDER BY ALL").fetchall(), dtype=float)
     half = data[data[:, -1] == 0]
     models = [
-        DecisionTreeClassifier(min_samples_leaf=5, random_state=1).fit(rows[:, :8], rows[:, 8]) for rows in (half, synthetic)
+        DecisionTreeClassifier(min_samples_leaf=5, random_state=1).fit(rows[:, :8], rows[:, 8])
+        for rows in (half, synthetic)
     ]
     said = [model.predict(data[:, :8]) for model in models]
     stored(con, "asked", [*columns, "real", "made"], np.column_stack([data, *said]))
@@ -163,7 +173,12 @@ def test_a_survey(
     for place, wanted in enumerate((inside, outside)):
         call = f"'(FROM asked WHERE outside = {place})', sensitive := '{sensitive}', keys := {keys}, repeats := 5"
         real, fake = (by_attack(con, f"{call}, prediction := '{name}'") for name in ("real", "made"))
-        found = [real["random"]["accuracy"], real["baseline"]["accuracy"], real["black_box"]["accuracy"], fake["black_box"]["accuracy"]]
+        found = [
+            real["random"]["accuracy"],
+            real["baseline"]["accuracy"],
+            real["black_box"]["accuracy"],
+            fake["black_box"]["accuracy"],
+        ]
         assert found == pytest.approx(wanted, abs=0.03)
         assert found[0] < found[1] < min(found[2:])
         assert abs(found[2] - found[3]) < 0.03
@@ -173,7 +188,9 @@ def test_a_survey(
 def test_training_on_synthetic_records_of_a_survey(con: duckdb.DuckDBPyConnection) -> None:
     fair(con)
     columns = ", ".join(row[0] for row in con.execute("DESCRIBE fair").fetchall()[:-1])
-    con.execute(f"CREATE TABLE made AS FROM sdc_synth_records('(SELECT {columns} FROM fair WHERE outside = 0 ORDER BY ALL)', seed := 5)")
+    con.execute(
+        f"CREATE TABLE made AS FROM sdc_synth_records('(SELECT {columns} FROM fair WHERE outside = 0 ORDER BY ALL)', seed := 5)"
+    )
     call = f"'(SELECT {columns} FROM fair WHERE outside = 0)', 'made', '(SELECT {columns} FROM fair WHERE outside = {{}})', 'y', models := ['tree']"
     outside, inside = (
         [row[0] for row in con.execute(f"SELECT auc FROM sdc_tstr({call.format(part)})").fetchall()] for part in (1, 0)
@@ -199,7 +216,9 @@ def test_any_columns_and_any_threads(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_every_kind_of_model(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE o AS SELECT i % 10 AS x, 'k' || i % 3 AS k, CASE WHEN i % 10 > 5 THEN 'yes' ELSE 'no' END AS y FROM range(90) r(i)")
+    con.execute(
+        "CREATE TABLE o AS SELECT i % 10 AS x, 'k' || i % 3 AS k, CASE WHEN i % 10 > 5 THEN 'yes' ELSE 'no' END AS y FROM range(90) r(i)"
+    )
     con.execute("CREATE TABLE s AS SELECT * REPLACE (CASE WHEN x > 3 THEN 'yes' ELSE 'no' END AS y) FROM o")
     kinds = ["random", "naive_bayes", "tree", "forest", "extra_trees", "knn", "logistic"]
     call = f"FROM sdc_tstr('o', 's', 'o', 'y', models := {kinds}, seed := 2)"
@@ -215,15 +234,21 @@ def test_every_kind_of_model(con: duckdb.DuckDBPyConnection) -> None:
             assert accuracy == pytest.approx(0.8, abs=0.06)
     assert con.execute(call).fetchall() == rows
     # The other value is looked for: everything is the other way round, but what is symmetric.
-    no = con.execute("SELECT auc, mcc, f1 FROM sdc_tstr('o', 's', 'o', 'y', models := 'tree', positive := 'no')").fetchall()
+    no = con.execute(
+        "SELECT auc, mcc, f1 FROM sdc_tstr('o', 's', 'o', 'y', models := 'tree', positive := 'no')"
+    ).fetchall()
     assert no[0] == (1, 1, 1)
 
 
 def test_where_nothing_can_be_learned(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE o AS SELECT i AS x, i > 4 AS y FROM range(9) r(i)")
-    rows = con.execute("SELECT trained_on, auc, warning FROM sdc_tstr('o', '(FROM o WHERE y)', 'o', 'y', models := ['tree'])").fetchall()
+    rows = con.execute(
+        "SELECT trained_on, auc, warning FROM sdc_tstr('o', '(FROM o WHERE y)', 'o', 'y', models := ['tree'])"
+    ).fetchall()
     assert rows[1] == ("synthetic", None, "all of these records have the same target: nothing can be learned")
-    rows = con.execute("SELECT auc, accuracy, warning FROM sdc_tstr('o', 'o', '(FROM o WHERE y)', 'y', models := ['naive_bayes'])").fetchall()
+    rows = con.execute(
+        "SELECT auc, accuracy, warning FROM sdc_tstr('o', 'o', '(FROM o WHERE y)', 'y', models := ['naive_bayes'])"
+    ).fetchall()
     assert rows[0][::2] == (None, "all of the holdout has the same target")
 
 
@@ -272,5 +297,7 @@ def test_wrong_arguments(lasting: duckdb.DuckDBPyConnection, call: str, message:
 @pytest.mark.parametrize("positive", ["1", "1.0", " 1 "])
 def test_a_positive_number(con: duckdb.DuckDBPyConnection, positive: str) -> None:
     con.execute("CREATE TABLE p AS SELECT i AS x, i % 3 AS y FROM range(60) r(i)")
-    rows = con.execute(f"SELECT f1 FROM sdc_tstr('p', 'p', 'p', 'y', positive := '{positive}', models := ['random'])").fetchall()
+    rows = con.execute(
+        f"SELECT f1 FROM sdc_tstr('p', 'p', 'p', 'y', positive := '{positive}', models := ['random'])"
+    ).fetchall()
     assert rows[0] == rows[1]

@@ -11,7 +11,7 @@ from effort import times
 from seeded_noise import Seeded
 
 from sdcduck.methods.dp.pca import Mechanism, components, utility
-from sdcduck.methods.models.membership import errors, fitted, membership_by_components
+from sdcduck.methods.models.membership import fitted, membership_by_components
 from sdcduck.methods.models.roc import Curve, Floats, Ranked
 
 HAND = "'(SELECT unnest([0.9, 0.8, 0.8, 0.4]) AS score)', '(SELECT unnest([0.8, 0.5, 0.3, 0.2]) AS score)'"
@@ -74,9 +74,13 @@ def test_one_of_each() -> None:
 
 def test_a_few_who_are_found_for_certain(con: duckdb.DuckDBPyConnection) -> None:
     # The area hardly sees them, the rate at few false positives does.
-    con.execute("CREATE TABLE m AS SELECT CASE WHEN i < 50 THEN 2.0 ELSE i * 7919 % 5000 / 5000 END AS score FROM range(5000) r(i)")
+    con.execute(
+        "CREATE TABLE m AS SELECT CASE WHEN i < 50 THEN 2.0 ELSE i * 7919 % 5000 / 5000 END AS score FROM range(5000) r(i)"
+    )
     con.execute("CREATE TABLE o AS SELECT i * 6007 % 5000 / 5000 AS score FROM range(5000) r(i)")
-    found = con.execute("SELECT auc, tpr_at_0_1_percent, p_value FROM sdc_membership_risk('m', 'o', permutations := 20)").fetchone()
+    found = con.execute(
+        "SELECT auc, tpr_at_0_1_percent, p_value FROM sdc_membership_risk('m', 'o', permutations := 20)"
+    ).fetchone()
     assert found[0] < 0.51
     assert found[1] >= 0.01
     # As many as are taken for members by chance.
@@ -94,7 +98,10 @@ def test_draws_are_chance_and_repeat(con: duckdb.DuckDBPyConnection) -> None:
     assert high[4:] == (0.01, None)
     con.execute("SET threads = 1")
     con.execute("CREATE OR REPLACE TABLE m AS FROM m ORDER BY loss")
-    assert con.execute(call.format("'(SELECT -loss AS score FROM m)', '(SELECT -loss AS score FROM o)'")).fetchone() == high
+    assert (
+        con.execute(call.format("'(SELECT -loss AS score FROM m)', '(SELECT -loss AS score FROM o)'")).fetchone()
+        == high
+    )
     low = con.execute(call.format("'m', 'o', 'loss'")).fetchone()
     assert low[0] == pytest.approx(1 - high[0])
     assert "give it with a minus" in low[5]
@@ -138,11 +145,16 @@ def test_huge_scores_and_infinite_ones_have_an_order(con: duckdb.DuckDBPyConnect
 
 
 def test_components_by_hand(con: duckdb.DuckDBPyConnection) -> None:
-    rows = con.execute(f"SELECT k, auc, auc_max, explained FROM sdc_pca_membership({TILTED}, {OTHERS}, k := 2)").fetchall()
+    rows = con.execute(
+        f"SELECT k, auc, auc_max, explained FROM sdc_pca_membership({TILTED}, {OTHERS}, k := 2)"
+    ).fetchall()
     assert rows == [(1, 0.625, 0.625, pytest.approx(0.9)), (2, 0.5, 0.625, pytest.approx(1))]
     # The same loadings, as somebody else has released them.
     for vector, auc in (((0.5**0.5, 0.5**0.5), 0.625), ((1.0, 0.0), 6 / 16)):
-        con.execute("CREATE OR REPLACE TABLE told AS FROM (VALUES (1, 'x', ?::DOUBLE), (1, 'y', ?)) t(component, column_name, loading)", vector)
+        con.execute(
+            "CREATE OR REPLACE TABLE told AS FROM (VALUES (1, 'x', ?::DOUBLE), (1, 'y', ?)) t(component, column_name, loading)",
+            vector,
+        )
         call = f"{TILTED}, {OTHERS}, loadings := 'told', scaling := {{'x': [0, 1], 'Y': [0, 1]}}"
         found = con.execute(f"SELECT k, auc FROM sdc_pca_membership({call})").fetchall()
         # y squared of the members: 1, 1, 4, 4; of the others 0, 1, 9, 1.
@@ -150,12 +162,18 @@ def test_components_by_hand(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_sdc_pca_and_the_attack_agree(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE m AS SELECT hash(i) % 97 AS a, hash(i + 1) % 89 AS b, hash(i) % 97 + hash(i + 2) % 50 AS c FROM range(60) r(i)")
-    con.execute("CREATE TABLE o AS SELECT hash(-i) % 97 AS a, hash(i + 9999) % 89 AS b, hash(-i) % 97 + hash(i + 8888) % 50 AS c FROM range(70) r(i)")
+    con.execute(
+        "CREATE TABLE m AS SELECT hash(i) % 97 AS a, hash(i + 1) % 89 AS b, hash(i) % 97 + hash(i + 2) % 50 AS c FROM range(60) r(i)"
+    )
+    con.execute(
+        "CREATE TABLE o AS SELECT hash(-i) % 97 AS a, hash(i + 9999) % 89 AS b, hash(-i) % 97 + hash(i + 8888) % 50 AS c FROM range(70) r(i)"
+    )
     con.execute("CREATE TABLE told AS FROM sdc_pca('m', ['a', 'b', 'c'])")
     own = con.execute("SELECT k, auc, p_value, explained FROM sdc_pca_membership('m', 'o')").fetchall()
     assert [row[0] for row in own] == [1, 2]
-    released = con.execute("SELECT k, auc, p_value, explained FROM sdc_pca_membership('m', 'o', loadings := 'told', k := 2)").fetchall()
+    released = con.execute(
+        "SELECT k, auc, p_value, explained FROM sdc_pca_membership('m', 'o', loadings := 'told', k := 2)"
+    ).fetchall()
     for one, other in zip(own, released, strict=True):
         assert one == pytest.approx(other, rel=1e-9)
 
@@ -167,7 +185,9 @@ def max_areas(data: Floats, size: int, rounds: int, shown: tuple[int, ...] = ())
         drawn = np.random.default_rng(seed).permutation(len(data))
         members, others = data[drawn[:size]], data[drawn[size : 2 * size]]
         centre = members.mean(axis=0)
-        told = membership_by_components(members - centre, others - centre, fitted(members - centre)[1][:-1], 0.95, 0, 0, lambda *_: None)
+        told = membership_by_components(
+            members - centre, others - centre, fitted(members - centre)[1][:-1], 0.95, 0, 0, lambda *_: None
+        )
         found.append(told.largest[-1])
         at.append([told.auc[k - 1] for k in shown])
     return np.array(found), np.array(at).mean(axis=0)
@@ -204,7 +224,14 @@ def test_areas_of_bundled_data(name: str, size: int, mean: float, sd: float, at:
 
 def test_isotropic_data() -> None:
     # Where there are no more members than columns, they lie in the plane of the components: an area of 1.
-    for size, wanted, rounds in ((50, 1.0, 2), (100, 1.0, 2), (200, 1.0, 2), (500, 0.972, 3), (1000, 0.890, 3), (5000, 0.691, times(1, 5))):
+    for size, wanted, rounds in (
+        (50, 1.0, 2),
+        (100, 1.0, 2),
+        (200, 1.0, 2),
+        (500, 0.972, 3),
+        (1000, 0.890, 3),
+        (5000, 0.691, times(1, 5)),
+    ):
         data = np.random.default_rng(size).normal(size=(2 * size * rounds, 100))
         found = [max_areas(part, size, 1)[0][0] for part in np.array_split(data, rounds)]
         assert np.mean(found) == pytest.approx(wanted, abs=0.01)

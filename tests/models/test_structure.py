@@ -135,7 +135,9 @@ def test_files_that_are_not_used() -> None:
 
 
 def test_records_under_any_model() -> None:
-    found = reasons(changed("safe_tree", lambda schema: held(schema).update(_fit_X=RECORDS), {"r.npy": an_array(np.zeros((7, 2)))}))
+    found = reasons(
+        changed("safe_tree", lambda schema: held(schema).update(_fit_X=RECORDS), {"r.npy": an_array(np.zeros((7, 2)))})
+    )
     assert ("fail", "carries records") in found
 
 
@@ -151,7 +153,13 @@ def test_objects_in_arrays_are_not_made() -> None:
     evil = io.BytesIO()
     np.lib.format.write_array_header_1_0(evil, {"descr": "|O", "fortran_order": False, "shape": (1,)})
     evil.write(pickle.dumps([Loud()]))
-    found = reasons(changed("safe_tree", lambda schema: held(schema)["tree_"]["content"]["content"]["nodes"].update(file="r.npy"), {"r.npy": evil.getvalue()}))
+    found = reasons(
+        changed(
+            "safe_tree",
+            lambda schema: held(schema)["tree_"]["content"]["content"]["nodes"].update(file="r.npy"),
+            {"r.npy": evil.getvalue()},
+        )
+    )
     assert ("review", "trees that cannot be read") in found
 
 
@@ -194,7 +202,9 @@ def test_models_of_skops_itself() -> None:
 
 
 def test_records_with_their_leaves(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute("CREATE TABLE fitted AS SELECT i // 12 AS leaf, CASE WHEN i < 12 THEN 'a' WHEN i % 3 = 0 THEN 'b' END AS y FROM range(47) r(i)")
+    con.execute(
+        "CREATE TABLE fitted AS SELECT i // 12 AS leaf, CASE WHEN i < 12 THEN 'a' WHEN i % 3 = 0 THEN 'b' END AS y FROM range(47) r(i)"
+    )
     call = "SELECT measure, value, status, why FROM sdc_check_model(source := 'fitted', leaf := ['leaf']{})"
     assert con.execute(call.format(", target := 'y'")).fetchall() == [
         ("smallest leaf", 11, "pass", None), ("leaves of one class", 1, "fail", "class disclosure"),

@@ -41,9 +41,7 @@ class Records:
         self._compared = compared
         tables = []
         for argument in compared.tables:
-            shown = ", ".join(
-                f"{self._read(argument, name)} AS c{place}" for place, name in enumerate(compared.names)
-            )
+            shown = ", ".join(f"{self._read(argument, name)} AS c{place}" for place, name in enumerate(compared.names))
             sql = f"SELECT {shown} FROM {compared.tables[argument].sql} ORDER BY ALL"
             tables.append(cursor.sql(sql).to_arrow_table())
         self.sizes = tuple(len(table) for table in tables)

@@ -148,7 +148,8 @@ def plan_tstr(
                 one = tested(kind, start, features[part], truth[part], features[test], truth[test])
                 said = "all of the holdout has the same target" if math.isnan(one.auc) else None
                 rows.append(
-                    row | {"auc": _known(one.auc), "mcc": one.mcc, "f1": one.f1, "accuracy": one.accuracy, "warning": said}
+                    row
+                    | {"auc": _known(one.auc), "mcc": one.mcc, "f1": one.f1, "accuracy": one.accuracy, "warning": said}
                 )
         return table_of(rows, TSTR_COLUMNS)
 

@@ -66,7 +66,9 @@ def _table(found: list[Finding], fingerprint: str | None) -> pa.Table:
     return table_of(rows, COLUMNS)
 
 
-def _of_records(session: Session, relation: Source, groups: tuple[str, ...], target: str | None, least: int) -> pa.Table:
+def _of_records(
+    session: Session, relation: Source, groups: tuple[str, ...], target: str | None, least: int
+) -> pa.Table:
     """Records of a leaf, or with the same scores, are those that the model does not tell apart."""
     keys = ", ".join(relation.column(name, "leaf") for name in groups)
     values = "NULL" if target is None else relation.column(target, "target")

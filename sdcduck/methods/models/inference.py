@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sdcduck.methods.models.forests import Features, votes
 from sdcduck.methods.models.scores import Codes, Guessed, by_shares, guessed
@@ -67,7 +66,9 @@ def inferred(
             def step(done: int = done) -> None:
                 check(done, len(tables) * repeats)
 
-            one = votes(table[own], pool.sensitive[own], table[victims], trees, int(chance.integers(2**31)), threads, step)
+            one = votes(
+                table[own], pool.sensitive[own], table[victims], trees, int(chance.integers(2**31)), threads, step
+            )
             told.append(guessed(truth, np.argmax(one, axis=1)))
         found.append(tuple(told))
     return found

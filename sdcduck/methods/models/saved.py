@@ -87,7 +87,16 @@ class Saved:
             if _SCHEMA not in sizes or sizes[_SCHEMA] > _MOST_SCHEMA or len(sizes) < len(infos):
                 raise SDCError(_NO_MODEL)
             self.model = _node(json.loads(self._archive.read(_SCHEMA)), "")
-        except (zipfile.BadZipFile, ValueError, KeyError, TypeError, RecursionError, NotImplementedError, RuntimeError, OSError) as problem:
+        except (
+            zipfile.BadZipFile,
+            ValueError,
+            KeyError,
+            TypeError,
+            RecursionError,
+            NotImplementedError,
+            RuntimeError,
+            OSError,
+        ) as problem:
             if isinstance(problem, SDCError):
                 raise
             raise SDCError(_NO_MODEL) from None
@@ -123,9 +132,7 @@ def _node(given: dict[str, Any], part: str) -> Node:
     made = given.get("__reduce__")
     if isinstance(made, dict) and isinstance(made.get("args"), dict):
         parts = {**parts, "__reduce__": made["args"]}
-    held = {
-        str(name): _node(one, f"{part}.{name}".lstrip(".")) for name, one in parts.items() if isinstance(one, dict)
-    }
+    held = {str(name): _node(one, f"{part}.{name}".lstrip(".")) for name, one in parts.items() if isinstance(one, dict)}
     return Node(
         str(given["__class__"]), str(given["__module__"]), loader, part, held, file=str(given.get("file") or "")
     )  # fmt: skip

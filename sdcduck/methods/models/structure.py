@@ -49,14 +49,11 @@ _HARMLESS = {
     "DummyClassifier": frozenset(["classes_", "class_prior_", "n_classes_"]), "DummyRegressor": frozenset(["constant_"]),
 }  # fmt: skip
 _RECORDS = frozenset(
-    "KNeighborsClassifier KNeighborsRegressor RadiusNeighborsClassifier RadiusNeighborsRegressor NearestNeighbors "
-    "KNeighborsTransformer LocalOutlierFactor KernelDensity KNNImputer SVC NuSVC SVR NuSVR OneClassSVM KernelRidge "
-    "GaussianProcessClassifier GaussianProcessRegressor LabelPropagation LabelSpreading KernelPCA Isomap DBSCAN TSNE".split()
+    ["KNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsClassifier", "RadiusNeighborsRegressor", "NearestNeighbors", "KNeighborsTransformer", "LocalOutlierFactor", "KernelDensity", "KNNImputer", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "KernelRidge", "GaussianProcessClassifier", "GaussianProcessRegressor", "LabelPropagation", "LabelSpreading", "KernelPCA", "Isomap", "DBSCAN", "TSNE"]
 )
 """Models that are the records that they were fitted to, or some of them."""
 _OF_RECORDS = frozenset(
-    "_fit_X _y X_fit_ X_train_ y_train_ support_vectors_ dual_coef_ oob_prediction_ oob_decision_function_ _sample_weight "
-    "estimators_samples_ embedding_ labels_ core_sample_indices_".split()
+    ["_fit_X", "_y", "X_fit_", "X_train_", "y_train_", "support_vectors_", "dual_coef_", "oob_prediction_", "oob_decision_function_", "_sample_weight", "estimators_samples_", "embedding_", "labels_", "core_sample_indices_"]
 )
 """What has a row for a record, whatever model holds it."""
 _MOST_TEXT = 4096
@@ -98,7 +95,9 @@ def findings(saved: Saved, records: int | None, threshold: int, min_df: int) -> 
         if node.is_object and not node.module.startswith("sklearn._loss"):
             found += _of_object(saved, node, records, threshold, min_df)
     if saved.unused:
-        found.append(Finding("", model.kind, "files", len(saved.unused), 0, "review", "files that the model does not use"))
+        found.append(
+            Finding("", model.kind, "files", len(saved.unused), 0, "review", "files that the model does not use")
+        )
     if not any(one.status for one in found):
         found.append(Finding("", model.kind, "class", None, None, "review", "not a model that was fitted"))
     return found
@@ -177,7 +176,9 @@ def _degrees(saved: Saved, node: Node, records: int | None, threshold: int, min_
         yield Finding(node.part, node.kind, "smallest class", smallest, threshold, "fail" if low else "pass", "threshold" if low else None)  # fmt: skip
         records = int(counts.sum()) if records is None else records
     if records is None:
-        yield Finding(node.part, node.kind, "degrees of freedom", None, min_df, "review", "say how many records were fitted")
+        yield Finding(
+            node.part, node.kind, "degrees of freedom", None, min_df, "review", "say how many records were fitted"
+        )
         return
     enough = records - number >= min_df
     yield Finding(
@@ -194,7 +195,12 @@ def _leaves(saved: Saved, threshold: int) -> Iterator[Finding]:
             continue
         nodes, values = saved.array(node.held.get("nodes")), saved.array(node.held.get("values"))
         fields = ("left_child", "n_node_samples", "impurity")
-        if nodes is None or values is None or not set(fields) <= set(nodes.dtype.names or ()) or len(nodes) != len(values):
+        if (
+            nodes is None
+            or values is None
+            or not set(fields) <= set(nodes.dtype.names or ())
+            or len(nodes) != len(values)
+        ):
             unread += 1
             continue
         leaf = nodes["left_child"] < 0
@@ -212,7 +218,9 @@ def _leaves(saved: Saved, threshold: int) -> Iterator[Finding]:
     everything = np.concatenate(sizes)
     smallest = int(everything.min()) if len(everything) else 0
     low = smallest < threshold
-    yield Finding("", kind, "smallest leaf", smallest, threshold, "fail" if low else "pass", "threshold" if low else None)
+    yield Finding(
+        "", kind, "smallest leaf", smallest, threshold, "fail" if low else "pass", "threshold" if low else None
+    )
     yield Finding(
         "", kind, "leaves of one class", alike, 0, "fail" if alike else "pass", "class disclosure" if alike else None
     )
