@@ -1,4 +1,4 @@
-"""What a model adds to what can be guessed, and whether synthetic records train as well: planners behind ``sql/models_tables.sql``."""
+"""What a model adds to guesses, and whether synthetic records train as well: planners of ``sql/models_tables.sql``."""
 
 from __future__ import annotations
 

@@ -92,8 +92,8 @@ def plan_membership_risk(
         told = membership(sides[0], sides[1], level, times, start, checkpoint())
         return pa.table(
             {
-                "members": [len(sides[0])], "nonmembers": [len(sides[1])], "auc": [told.auc], "ci_low": _number(told.low),
-                "ci_high": _number(told.high), "advantage": [told.curve.advantage()],
+                "members": [len(sides[0])], "nonmembers": [len(sides[1])], "auc": [told.auc],
+                "ci_low": _number(told.low), "ci_high": _number(told.high), "advantage": [told.curve.advantage()],
                 "tpr_at_0_1_percent": [told.curve.true_positives(0.001)],
                 "tpr_at_1_percent": [told.curve.true_positives(0.01)],
                 "auc_permuted": _number(told.permuted.mean() if times else np.nan),

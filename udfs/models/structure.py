@@ -86,8 +86,10 @@ def _of_records(
         Finding("", "", "smallest leaf", smallest, least, "fail" if low else "pass", "threshold" if low else None),
         Finding("", "", "leaves of one class", None, 0, "review", "say what was predicted (argument 'target')")
         if target is None
-        else Finding("", "", "leaves of one class", alike, 0, "fail" if alike else "pass", "class disclosure" if alike else None),
-    ]  # fmt: skip
+        else Finding(
+            "", "", "leaves of one class", alike, 0, "fail" if alike else "pass", "class disclosure" if alike else None
+        ),
+    ]
     return _table(found, None)
 
 

@@ -1,4 +1,4 @@
-"""Random forests of scikit-learn's trees, whose votes are added in one order: the same guesses at any number of threads."""
+"""Random forests of scikit-learn's trees, with votes that are added in one order: the same at any number of threads."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def indicators(codes: Codes, size: int) -> Features:
     [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     if size > _MOST_INDICATORS:
-        return codes[:, None].astype(np.float32)
-    return (codes[:, None] == np.arange(-1, size)).astype(np.float32)
+        return np.asarray(codes[:, None], dtype=np.float32)
+    return np.asarray(codes[:, None] == np.arange(-1, size), dtype=np.float32)
 
 
 def votes(

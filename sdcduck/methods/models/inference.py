@@ -1,7 +1,7 @@
 """What a released model adds to what can be guessed of a person anyway: three attacks, repeated.
 
 Slokom, de Wolf & Larson (2022). Somebody owns records with all attributes and guesses one of others: by the shares of
-its values alone, by the other attributes (a population model), or by these and the answer of the model to the true record.
+its values alone, by the other attributes (a population model), or by these and what the model says of the true record.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A model that was saved with skops, as what stands in the file: nothing of it is imported, made or run.
 
-Such a file is a ZIP archive of `schema.json`, which says of each object its class and what it holds, and of arrays. To load
-it is to make objects of classes that it names; to look at it needs JSON and arrays of plain numbers.
+Such a file is a ZIP archive of `schema.json`, which says of each object its class and what it holds, and of arrays. To
+load it is to make objects of classes that it names; to look at it needs JSON and arrays of plain numbers.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the structure of a trained model gives away: the checks of the guidelines for safe rooms.
 
-Ritchie et al. (2023), "Machine learning models in trusted research environments"; the checks of the package SACRO-ML are
-the example. What is not on a list here is for somebody to look at, and never passes.
+Ritchie et al. (2023), "Machine learning models in trusted research environments"; the checks of SACRO-ML are the
+example. What is not on a list here is for somebody to look at, and never passes.
 """
 
 from __future__ import annotations
@@ -15,45 +15,103 @@ from sdcduck.methods.models.saved import Node, Saved
 
 _TREES = frozenset(["DecisionTreeClassifier", "DecisionTreeRegressor", "ExtraTreeClassifier", "ExtraTreeRegressor"])
 _OF_TREES = {
-    name: frozenset(["estimator", "estimator_", "estimators_", "estimator_params", "classes_", "n_classes_", *more.split()])
+    name: frozenset(
+        ["estimator", "estimator_", "estimators_", "estimator_params", "classes_", "n_classes_", *more.split()]
+    )
     for name, more in {
-        "RandomForestClassifier": "", "RandomForestRegressor": "", "ExtraTreesClassifier": "", "ExtraTreesRegressor": "",
-        "BaggingClassifier": "estimators_features_ _seeds", "BaggingRegressor": "estimators_features_ _seeds",
+        "RandomForestClassifier": "",
+        "RandomForestRegressor": "",
+        "ExtraTreesClassifier": "",
+        "ExtraTreesRegressor": "",
+        "BaggingClassifier": "estimators_features_ _seeds",
+        "BaggingRegressor": "estimators_features_ _seeds",
         "AdaBoostClassifier": "estimator_weights_ estimator_errors_",
         "AdaBoostRegressor": "estimator_weights_ estimator_errors_",
-        "GradientBoostingClassifier": "_loss init_ train_score_ _rng", "GradientBoostingRegressor": "_loss init_ train_score_ _rng",
+        "GradientBoostingClassifier": "_loss init_ train_score_ _rng",
+        "GradientBoostingRegressor": "_loss init_ train_score_ _rng",
     }.items()
-}  # fmt: skip
+}
 """Models that are made of trees, and what else they may hold."""
 _COEFFICIENTS = "coef_ intercept_ classes_ n_iter_ "
 _PARAMETRIC = {
     name: frozenset(more.split())
     for name, more in {
-        "LinearRegression": _COEFFICIENTS + "singular_", "Ridge": _COEFFICIENTS, "RidgeClassifier": _COEFFICIENTS + "_label_binarizer",
-        "Lasso": _COEFFICIENTS + "dual_gap_", "ElasticNet": _COEFFICIENTS + "dual_gap_", "LogisticRegression": _COEFFICIENTS,
-        "LinearSVC": _COEFFICIENTS, "LinearSVR": _COEFFICIENTS, "Perceptron": _COEFFICIENTS + "class_weight_ expanded_class_weight_",
+        "LinearRegression": _COEFFICIENTS + "singular_",
+        "Ridge": _COEFFICIENTS,
+        "RidgeClassifier": _COEFFICIENTS + "_label_binarizer",
+        "Lasso": _COEFFICIENTS + "dual_gap_",
+        "ElasticNet": _COEFFICIENTS + "dual_gap_",
+        "LogisticRegression": _COEFFICIENTS,
+        "LinearSVC": _COEFFICIENTS,
+        "LinearSVR": _COEFFICIENTS,
+        "Perceptron": _COEFFICIENTS + "class_weight_ expanded_class_weight_",
         "SGDClassifier": _COEFFICIENTS + "_expanded_class_weight standard_coef_ standard_intercept_ loss_function_ t_",
-        "SGDRegressor": _COEFFICIENTS + "t_", "PoissonRegressor": _COEFFICIENTS + "_base_loss",
-        "GammaRegressor": _COEFFICIENTS + "_base_loss", "TweedieRegressor": _COEFFICIENTS + "_base_loss",
+        "SGDRegressor": _COEFFICIENTS + "t_",
+        "PoissonRegressor": _COEFFICIENTS + "_base_loss",
+        "GammaRegressor": _COEFFICIENTS + "_base_loss",
+        "TweedieRegressor": _COEFFICIENTS + "_base_loss",
         "GaussianNB": "theta_ var_ class_prior_ class_count_ classes_ epsilon_",
         "MLPClassifier": "coefs_ intercepts_ classes_ loss_curve_ hidden_layer_sizes loss_ best_loss_ _label_binarizer t_",
         "MLPRegressor": "coefs_ intercepts_ loss_curve_ hidden_layer_sizes loss_ best_loss_ t_",
     }.items()
-}  # fmt: skip
+}
 """Models of a fixed number of parameters, and what they may hold."""
 _FITTED = frozenset(["coef_", "intercept_", "coefs_", "intercepts_", "theta_", "var_", "class_prior_"])
 """Those of them that are parameters."""
 _HARMLESS = {
-    "Pipeline": frozenset(["steps"]), "StandardScaler": frozenset(["mean_", "var_", "scale_", "n_samples_seen_"]),
-    "LabelBinarizer": frozenset(["classes_"]), "Normalizer": frozenset[str](), "PolynomialFeatures": frozenset[str](),
-    "DummyClassifier": frozenset(["classes_", "class_prior_", "n_classes_"]), "DummyRegressor": frozenset(["constant_"]),
-}  # fmt: skip
+    "Pipeline": frozenset(["steps"]),
+    "StandardScaler": frozenset(["mean_", "var_", "scale_", "n_samples_seen_"]),
+    "LabelBinarizer": frozenset(["classes_"]),
+    "Normalizer": frozenset[str](),
+    "PolynomialFeatures": frozenset[str](),
+    "DummyClassifier": frozenset(["classes_", "class_prior_", "n_classes_"]),
+    "DummyRegressor": frozenset(["constant_"]),
+}
 _RECORDS = frozenset(
-    ["KNeighborsClassifier", "KNeighborsRegressor", "RadiusNeighborsClassifier", "RadiusNeighborsRegressor", "NearestNeighbors", "KNeighborsTransformer", "LocalOutlierFactor", "KernelDensity", "KNNImputer", "SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM", "KernelRidge", "GaussianProcessClassifier", "GaussianProcessRegressor", "LabelPropagation", "LabelSpreading", "KernelPCA", "Isomap", "DBSCAN", "TSNE"]
+    [
+        "KNeighborsClassifier",
+        "KNeighborsRegressor",
+        "RadiusNeighborsClassifier",
+        "RadiusNeighborsRegressor",
+        "NearestNeighbors",
+        "KNeighborsTransformer",
+        "LocalOutlierFactor",
+        "KernelDensity",
+        "KNNImputer",
+        "SVC",
+        "NuSVC",
+        "SVR",
+        "NuSVR",
+        "OneClassSVM",
+        "KernelRidge",
+        "GaussianProcessClassifier",
+        "GaussianProcessRegressor",
+        "LabelPropagation",
+        "LabelSpreading",
+        "KernelPCA",
+        "Isomap",
+        "DBSCAN",
+        "TSNE",
+    ]
 )
 """Models that are the records that they were fitted to, or some of them."""
 _OF_RECORDS = frozenset(
-    ["_fit_X", "_y", "X_fit_", "X_train_", "y_train_", "support_vectors_", "dual_coef_", "oob_prediction_", "oob_decision_function_", "_sample_weight", "estimators_samples_", "embedding_", "labels_", "core_sample_indices_"]
+    [
+        "_fit_X",
+        "_y",
+        "X_fit_",
+        "X_train_",
+        "y_train_",
+        "support_vectors_",
+        "dual_coef_",
+        "oob_prediction_",
+        "oob_decision_function_",
+        "_sample_weight",
+        "estimators_samples_",
+        "embedding_",
+        "labels_",
+        "core_sample_indices_",
+    ]
 )
 """What has a row for a record, whatever model holds it."""
 _MOST_TEXT = 4096
@@ -173,7 +231,15 @@ def _degrees(saved: Saved, node: Node, records: int | None, threshold: int, min_
     if counts is not None:
         smallest = float(counts.min()) if counts.size else 0.0
         low = smallest < threshold
-        yield Finding(node.part, node.kind, "smallest class", smallest, threshold, "fail" if low else "pass", "threshold" if low else None)  # fmt: skip
+        yield Finding(
+            node.part,
+            node.kind,
+            "smallest class",
+            smallest,
+            threshold,
+            "fail" if low else "pass",
+            "threshold" if low else None,
+        )
         records = int(counts.sum()) if records is None else records
     if records is None:
         yield Finding(
