@@ -51,7 +51,7 @@ _PARAMETRIC = {
         "GammaRegressor": _COEFFICIENTS + "_base_loss",
         "TweedieRegressor": _COEFFICIENTS + "_base_loss",
         "GaussianNB": "theta_ var_ class_prior_ class_count_ classes_ epsilon_",
-        "MLPClassifier": "coefs_ intercepts_ classes_ loss_curve_ hidden_layer_sizes loss_ best_loss_ _label_binarizer t_",
+        "MLPClassifier": "coefs_ intercepts_ classes_ loss_curve_ hidden_layer_sizes best_loss_ t_ _label_binarizer",
         "MLPRegressor": "coefs_ intercepts_ loss_curve_ hidden_layer_sizes loss_ best_loss_ t_",
     }.items()
 }
