@@ -82,7 +82,7 @@
 --| 'review'. A name may be used again until its output is decided.
 --|
 --| @arg name VARCHAR: of the output
---| @arg checked VARCHAR: one call of `sdc_check_table`, `sdc_check_statistics` or `sdc_check_regression` in parentheses: '(FROM sdc_check_regression(120, 4))'
+--| @arg checked VARCHAR: one call of `sdc_check_table`, `sdc_check_statistics`, `sdc_check_regression` or `sdc_check_model` in parentheses: '(FROM sdc_check_regression(120, 4))'
 --| @arg requested_by VARCHAR: who asks, in plain letters (ASCII)
 --| @arg exception VARCHAR: why it should go though it does not pass
 --| @was by: requested_by

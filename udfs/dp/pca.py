@@ -268,7 +268,7 @@ def plan_pca_utility(
             rows = cursor.execute(
                 f"SELECT component, column_name, loading FROM {told.sql} ORDER BY component"
             ).fetchall()
-        vectors = _vectors(rows, names)
+        vectors = vectors_of(rows, names)
         matrix = _second(session, relation, names, scaled, gaps)
         count = most or components_told(matrix)
         if len(vectors) < count:
@@ -286,7 +286,7 @@ def plan_pca_utility(
     return Rows(make)
 
 
-def _vectors(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Floats:
+def vectors_of(rows: Sequence[tuple[int, str, float]], names: Sequence[str]) -> Floats:
     """Loadings as unit vectors in the order of the columns."""
     place = {folded(name): number for number, name in enumerate(names)}
     found: dict[int, Mapping[int, float]] = {}

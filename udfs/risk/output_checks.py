@@ -24,10 +24,12 @@ from sdcduck.udfs.suppression.rules import Rules, marked_cells, read_rules, with
 
 _ZEROS = ("fail", "review", "ignore")
 _ADDED = ("level", "status", "why")
-CHECKS = ("sdc_check_table", "sdc_check_statistics", "sdc_check_regression")
+CHECKS = ("sdc_check_table", "sdc_check_statistics", "sdc_check_regression", "sdc_check_model")
 """The functions whose answers can be recorded: each has the columns ``status`` and ``why``."""
 _LEAST = 2
-_POSITIONAL = {"sdc_check_table": 1, "sdc_check_statistics": 1, "sdc_check_regression": 2}
+_POSITIONAL = {"sdc_check_table": 1, "sdc_check_statistics": 1, "sdc_check_regression": 2, "sdc_check_model": 1}
+_OF_NO_RECORDS = ("sdc_check_regression", "sdc_check_model")
+"""Those whose first argument is no query."""
 _NOT_ONE_TABLE = "the source is not one table: that each record is there once is for somebody to see"
 _AS_STRICT: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "threshold": ("is not 10 or more", lambda value: value >= 10),
@@ -38,6 +40,8 @@ _AS_STRICT: Mapping[str, tuple[str, Callable[[Any], bool]]] = {
     "structural_zeros": ("is given: what is impossible is for somebody to say", lambda value: False),
     "freq": ("is given: that a sum is a number of records is for somebody to see", lambda value: False),
     "weight": ("is given: what stands for how many is for somebody to see", lambda value: False),
+    "leaf": ("is given: that these are the leaves of the model is for somebody to see", lambda value: False),
+    "records": ("is given: how many were fitted is for somebody to see", lambda value: False),
     "min_df": ("is not 10 or more", lambda value: value >= 10),
 }
 """By argument, what is said where it is not as strict as it is by default, and whether it is."""
@@ -313,8 +317,8 @@ def _checked_call(cursor: duckdb.DuckDBPyConnection, text: str | None) -> tuple[
         raise SDCError(wanted)
     named, lax = 0, []
     for argument, expression in _arguments(function):
-        checked = not argument or argument in ("publication", "source")
-        if checked and name != "sdc_check_regression" and not _is_of_one_table(cursor, expression):
+        checked = argument in ("publication", "source") or (not argument and name not in _OF_NO_RECORDS)
+        if checked and not _is_of_one_table(cursor, expression):
             lax.append(_NOT_ONE_TABLE)
         if not argument:
             continue

@@ -1,0 +1,188 @@
+-- Models that leave: what they tell about the records that they were fitted to. All of it needs Python.
+
+--| sdc_membership_risk(members, nonmembers, score := 'score', id := NULL, confidence := 0.95, permutations := 200, seed := 0) -> TABLE
+--| How well a score of a model tells the records that it was trained on from others.
+--|
+--| For any model: the score is a column, the higher the surer that somebody was in the data. Usual ones are the probability of
+--| the true class, or a loss with a minus. `nonmembers` are people like the members whom the model has not seen. An area of
+--| 0.5 and an advantage of 0 are chance; a model may have an area near 0.5 and give a few people away for certain, which the
+--| rates at few false positives show. `auc_permuted` and `advantage_permuted` are what is found where members are drawn.
+--|
+--| @arg members VARCHAR: a table or view, or a query in parentheses: the records that the model was trained on
+--| @arg nonmembers VARCHAR: as `members`: others
+--| @arg score VARCHAR: column of both, the higher the surer a member
+--| @arg id VARCHAR: column of both that tells who it is: nobody may be in both; NULL: not looked at
+--| @arg confidence DOUBLE: of the interval
+--| @arg permutations BIGINT: how often members are drawn
+--| @arg seed BIGINT: of the draws
+--| @column members BIGINT: their number
+--| @column nonmembers BIGINT: that of the others
+--| @column auc DOUBLE: the chance that a member has the higher score of two, one of each kind; ties count half
+--| @column ci_low DOUBLE: lower end of its interval
+--| @column ci_high DOUBLE: upper end
+--| @column advantage DOUBLE: largest difference of the rates of true and of false positives
+--| @column tpr_at_0_1_percent DOUBLE: members found where at most 0.1 per cent of the others are taken for members
+--| @column tpr_at_1_percent DOUBLE: the same at 1 per cent
+--| @column auc_permuted DOUBLE: mean of `auc` over the draws
+--| @column advantage_permuted DOUBLE: mean of `advantage` over the draws, which is above 0 by chance
+--| @column p_value DOUBLE: share of the draws with an area as large
+--| @column warning VARCHAR: what makes the numbers misleading; NULL: nothing that was seen
+--| @example
+--| SELECT members, nonmembers, auc, round(ci_low, 2) AS ci_low, round(ci_high, 2) AS ci_high, advantage, tpr_at_1_percent
+--| FROM sdc_membership_risk('(SELECT unnest([0.9, 0.8, 0.8, 0.4]) AS score)', '(SELECT unnest([0.8, 0.5, 0.3, 0.2]) AS score)');
+--| @output
+--| members | nonmembers |    auc | ci_low | ci_high | advantage | tpr_at_1_percent
+--| --------+------------+--------+--------+---------+-----------+-----------------
+--|       4 |          4 | 0.8125 |   0.35 |    0.97 |       0.5 |             0.25
+--| @source DeLong, DeLong & Clarke-Pearson (1988); Yeom et al. (2018); Carlini et al. (2022)
+
+--| sdc_pca_membership(members, nonmembers, columns := [], k := NULL, loadings := NULL, scaling := NULL, id := NULL, confidence := 0.95, permutations := 100, seed := 0) -> TABLE
+--| Whether principal components tell whose data they were made of: a row for each number of components that are seen.
+--|
+--| Members lie nearer to the plane of the components than others. The area is not monotone in k, so what somebody reaches who
+--| sees k of them is `auc_max`, over all smaller numbers. That is above 0.5 by choice alone: `auc_max_permuted` is what the same
+--| choice finds where members are drawn. With as many components as columns all errors are 0, and the area is 0.5.
+--|
+--| Without `loadings` the components are those of the members, in units of their means and standard deviations. With loadings
+--| that `sdc_pca` released, give the `scaling` that it had.
+--|
+--| @args_of sdc_membership_risk
+--| @arg columns VARCHAR[]: columns of numbers; []: all that both have, but for `id`
+--| @arg k BIGINT: components that are seen at most; NULL: all but one
+--| @arg loadings VARCHAR: as `members`: components that are released, with the columns component, column_name and loading of `sdc_pca`; NULL: those of the members
+--| @arg scaling STRUCT of lists: public means and standard deviations, e.g. {'income': [30000, 20000]}; those of the members where it is left out
+--| @column k BIGINT: components that are seen
+--| @column auc DOUBLE: the chance that of a member and another the member has the smaller error; ties count half
+--| @column ci_low DOUBLE: lower end of its interval
+--| @column ci_high DOUBLE: upper end
+--| @column auc_max DOUBLE: largest `auc` with so many or fewer
+--| @column auc_max_permuted DOUBLE: mean of `auc_max` over the draws
+--| @column p_value DOUBLE: share of the draws with an `auc_max` as large
+--| @column explained DOUBLE: share of the variance of the members
+--| @column warning VARCHAR: what makes the numbers misleading; NULL: nothing that was seen
+--| @example
+--| SELECT k, auc, auc_max, explained
+--| FROM sdc_pca_membership('(FROM (VALUES (2, 1), (-2, -1), (1, 2), (-1, -2)) members(x, y))',
+--|     '(FROM (VALUES (2, 0), (1, -1), (3, 3), (0, 1)) others(x, y))', k := 2);
+--| @output
+--| k |   auc | auc_max | explained
+--| --+-------+---------+----------
+--| 1 | 0.625 |   0.625 |       0.9
+--| 2 |   0.5 |   0.625 |       1.0
+--| @source Zari, Parra-Arnau, Unsal, Strufe & Onen (2022), PSD
+
+--| sdc_attribute_inference(attacker, victims := NULL, sensitive := NULL, keys := [], prediction := NULL, repeats := 10, trees := 100, confidence := 0.95, seed := 0) -> TABLE
+--| What a released model adds to what can be guessed of people anyway: three attacks, and what each gains over the one before.
+--|
+--| 'random' draws from the shares of the sensitive values (what it may expect is computed). 'baseline' learns from other
+--| people how the keys go with the sensitive value, without the model: what it gains is inference from the population, which no
+--| release of this model brings about. 'black_box' learns with the answer of the model besides, and is told its answer to the
+--| true record of the victim. Its gain over 'baseline' is what the model leaks. Ask once for people in the training data and once
+--| for others: the difference of these gains is what being in the data costs. Without `prediction` it is about the records alone.
+--|
+--| Both learn by random forests. NULL in the keys is a value of its own.
+--|
+--| @arg attacker VARCHAR: a table or view, or a query in parentheses: records that the attacker has in full
+--| @arg victims VARCHAR: as `attacker`: other people; NULL: half of the records, drawn anew each time, are the attacker's, and the others victims
+--| @arg sensitive VARCHAR: the column that is guessed, with at most 100 values
+--| @arg keys VARCHAR[]: the columns that the attacker knows; []: all others
+--| @arg prediction VARCHAR: the column with what the model says of the record, a class or a score; NULL: no model
+--| @arg repeats BIGINT: how often it is all repeated
+--| @arg trees BIGINT: of a forest
+--| @arg confidence DOUBLE: of the intervals
+--| @arg seed BIGINT: of the halves and forests
+--| @column attack VARCHAR: 'random', 'baseline' or 'black_box'
+--| @column accuracy DOUBLE: share of the victims guessed rightly, mean over the repetitions
+--| @column accuracy_sd DOUBLE: its standard deviation over the repetitions; NULL with one
+--| @column precision_macro DOUBLE: mean over the values: share of those guessed to have it who have
+--| @column recall_macro DOUBLE: mean over the values: share of those who have it that are found
+--| @column gain_over VARCHAR: the attack that it is compared with
+--| @column gain DOUBLE: its accuracy less that one's
+--| @column ci_low DOUBLE: lower end of the interval of the gain, over the repetitions
+--| @column ci_high DOUBLE: upper end
+--| @column recall_gain DOUBLE: its `recall_macro` less that one's
+--| @column warning VARCHAR: what the attack supposes
+--| @example
+--| SELECT attack, round(accuracy, 2) AS accuracy, round(recall_macro, 2) AS recall, gain_over, round(gain, 2) AS gain
+--| FROM sdc_attribute_inference('(SELECT [''m'', ''f''][1 + i % 2] AS sex, i // 2 % 2 AS flat, i % 2 AS said FROM range(40) r(i))',
+--|     sensitive := 'sex', keys := ['flat'], prediction := 'said', repeats := 3, trees := 10);
+--| @output
+--| attack    | accuracy | recall | gain_over |  gain
+--| ----------+----------+--------+-----------+------
+--| random    |     0.49 |    0.5 | NULL      |  NULL
+--| baseline  |      0.4 |   0.44 | random    | -0.09
+--| black_box |      1.0 |    1.0 | baseline  |   0.6
+--| @source Slokom, de Wolf & Larson (2022), PSD; gains: this project
+
+--| sdc_tstr(original, synthetic, holdout, target := NULL, columns := [], positive := NULL, models := ['tree', 'forest'], seed := 0) -> TABLE
+--| Train on synthetic, test on real: whether models that never saw a true record predict as well.
+--|
+--| Each kind of model is trained twice, and both are tested on the `holdout`: original records, best later ones, that neither
+--| the synthesis nor the first of the two has seen. Numbers go in as they are in standard units, categories as indicators, NULL as a
+--| value of its own.
+--|
+--| @arg original VARCHAR: a table or view, or a query in parentheses: original records
+--| @arg synthetic VARCHAR: as `original`: synthetic ones
+--| @arg holdout VARCHAR: as `original`: original records that are predicted
+--| @arg target VARCHAR: the column that is predicted, of two values
+--| @arg columns VARCHAR[]: what it is predicted by; []: all other columns that all three have
+--| @arg positive VARCHAR: the value of `target` that is looked for, all others being one; NULL: the larger of two
+--| @arg models VARCHAR[]: some of 'random' (by the shares alone), 'naive_bayes', 'tree', 'forest', 'extra_trees', 'knn', 'logistic'
+--| @arg seed BIGINT: of the models
+--| @column model VARCHAR: as in `models`
+--| @column trained_on VARCHAR: 'original' or 'synthetic'
+--| @column records BIGINT: that it was trained on
+--| @column auc DOUBLE: the chance that of two records of the holdout the positive one has the higher score; ties count half
+--| @column mcc DOUBLE: Matthews correlation; 0 where all are called the same
+--| @column f1 DOUBLE: harmonic mean of precision and recall of the positive value
+--| @column accuracy DOUBLE: share predicted rightly
+--| @column warning VARCHAR: why there is no number; NULL: nothing that was seen
+--| @example
+--| SELECT model, trained_on, records, round(auc, 3) AS auc, round(mcc, 3) AS mcc
+--| FROM sdc_tstr('(SELECT i % 10 AS x, i % 10 > 6 AS y FROM range(100) r(i))', '(SELECT i % 10 AS x, i % 10 > 4 AS y FROM range(100) r(i))',
+--|     '(SELECT i % 10 AS x, i % 10 > 6 AS y FROM range(50) r(i))', target := 'y', models := ['random', 'tree']);
+--| @output
+--| model  | trained_on | records |   auc |    mcc
+--| -------+------------+---------+-------+-------
+--| random | original   |     100 | 0.348 | -0.311
+--| random | synthetic  |     100 | 0.548 |  0.089
+--| tree   | original   |     100 |   1.0 |    1.0
+--| tree   | synthetic  |     100 | 0.857 |  0.655
+--| @source Slokom, de Wolf & Larson (2022), PSD; scikit-learn
+
+--| sdc_check_model(path := NULL, source := NULL, leaf := [], target := NULL, records := NULL, threshold := 10, min_df := 10) -> TABLE
+--| Whether a trained model may leave: what its structure gives away, under the rules of output checking.
+--|
+--| The model is a file of scikit-learn, saved by `skops.io.dump`. The file is looked at, and nothing in it is loaded, imported or
+--| run: pickled files can run anything and are not taken. Trees fail when a leaf has fewer records than the threshold, or
+--| records of one class only; models that carry the records that they were fitted to (nearest neighbours, support vectors,
+--| Gaussian processes) always fail; others need degrees of freedom. What is not on the list of models, or holds more than such a
+--| model does, is for 'review'. A model of another program comes as its records: `source` has them, and `leaf` the columns
+--| that tell their leaf, or their scores.
+--|
+--| A pass says that the rules found nothing. `sdc_membership_risk` and `sdc_attribute_inference` measure what the model tells.
+--|
+--| @arg path VARCHAR: a file written by `skops.io.dump`
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records that the model was fitted to
+--| @arg leaf VARCHAR[]: with `source`: columns that tell the leaf of a record, or all its scores
+--| @arg target VARCHAR: with `source`: the column that was predicted
+--| @arg records BIGINT: how many were fitted, for the degrees of freedom
+--| @arg threshold BIGINT: records that a leaf needs, at least 2
+--| @arg min_df BIGINT: residual degrees of freedom that are enough, at least 2
+--| @column part VARCHAR: of the model, such as a step of a pipeline; NULL: all of it
+--| @column class VARCHAR: its class in scikit-learn; NULL or nothing for records
+--| @column measure VARCHAR: 'smallest leaf', 'leaves of one class', 'records', 'degrees of freedom', 'smallest class', 'class', 'trees' or 'files'
+--| @column value DOUBLE: what was found
+--| @column wanted DOUBLE: at least so many; at most none, where it is 0
+--| @column status VARCHAR: 'pass', 'review' or 'fail'
+--| @column why VARCHAR: the rule
+--| @column sha256 VARCHAR: of the file
+--| @example
+--| SELECT measure, value, wanted, status, why
+--| FROM sdc_check_model(source := '(SELECT age > 40 AS leaf, income > 2500 AS y FROM people)', leaf := ['leaf'], target := 'y', threshold := 5);
+--| @output
+--| measure             | value | wanted | status |  why
+--| --------------------+-------+--------+--------+-----
+--| smallest leaf       |   5.0 |    5.0 | pass   | NULL
+--| leaves of one class |   0.0 |    0.0 | pass   | NULL
+--| @source Griffiths et al. (2019), Handbook on Statistical Disclosure Control for Outputs; Ritchie et al. (2023), GRAIMatter; ideas of SACRO-ML
