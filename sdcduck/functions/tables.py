@@ -128,6 +128,16 @@ def attack_singling_out(
     """Singling out: how often predicates that one synthetic record meets are met by exactly one original record."""
 
 
+@table_function("sdc_attribute_inference")
+def attribute_inference(
+    con: DuckDBPyConnection, /, attacker: str, victims: str | None = None, sensitive: str | None = None,
+    keys: Sequence[str] = (), prediction: str | None = None, repeats: int = 10, trees: int = 100,
+    confidence: float = 0.95, seed: int = 0
+) -> DuckDBPyRelation:
+    """What a released model adds to what can be guessed of people anyway: three attacks, and what each gains over the
+    one before."""
+
+
 @table_function("sdc_audit")
 def audit(
     con: DuckDBPyConnection, /, publication: str, measure: str | None = None, insider: bool = False,
@@ -181,6 +191,14 @@ def check_keys(
 ) -> DuckDBPyRelation:
     """Counts what would make a protected query fail or mislead: missing keys, keys out of range, units without one
     key."""
+
+
+@table_function("sdc_check_model")
+def check_model(
+    con: DuckDBPyConnection, /, path: str | None = None, source: str | None = None, leaf: Sequence[str] = (),
+    target: str | None = None, records: int | None = None, threshold: int = 10, min_df: int = 10
+) -> DuckDBPyRelation:
+    """Whether a trained model may leave: what its structure gives away, under the rules of output checking."""
 
 
 @table_function("sdc_check_records")
@@ -669,6 +687,14 @@ def mask_plan(
     each."""
 
 
+@table_function("sdc_membership_risk")
+def membership_risk(
+    con: DuckDBPyConnection, /, members: str, nonmembers: str, score: str = "score", id: str | None = None,
+    confidence: float = 0.95, permutations: int = 200, seed: int = 0
+) -> DuckDBPyRelation:
+    """How well a score of a model tells the records that it was trained on from others."""
+
+
 @table_function("sdc_microaggregate")
 def microaggregate(
     con: DuckDBPyConnection, /, source: str, columns: Sequence[str] | Sequence[Sequence[str]] = (), k: int = 3,
@@ -768,6 +794,16 @@ def pca(
     neighbours: str = "replace", total: int | None = None, nulls: str = "refuse"
 ) -> DuckDBPyRelation:
     """Principal components, of the records as they are or differentially private."""
+
+
+@table_function("sdc_pca_membership")
+def pca_membership(
+    con: DuckDBPyConnection, /, members: str, nonmembers: str, columns: Sequence[str] = (), k: int | None = None,
+    loadings: str | None = None, scaling: Mapping[str, Any] | None = None, id: str | None = None,
+    confidence: float = 0.95, permutations: int = 100, seed: int = 0
+) -> DuckDBPyRelation:
+    """Whether principal components tell whose data they were made of: a row for each number of components that are
+    seen."""
 
 
 @table_function("sdc_pca_noise")
@@ -906,7 +942,7 @@ def protect(
     least_error: float = 0.8, secrets: Sequence[str] = (), on_breach: str = "refuse", granted: str | None = None,
     epsilon: float | None = None, delta: float = 0, per_question: float | None = None,
     domains: Mapping[str, Any] | str | None = None, neighbours: str = "replace", contributions: int = 1,
-    ledger: str = "policy", epsilon_per: str | None = None
+    ledger: str = "policy", epsilon_per: str | None = None, objective: str = "volume", noise: str = "least"
 ) -> DuckDBPyRelation:
     """Declares a table or view as unit-level records, and how questions about it are answered."""
 
@@ -1514,6 +1550,31 @@ def tcap_records(
     surely."""
 
 
+@table_function("sdc_text_mask")
+def text_mask(
+    con: DuckDBPyConnection, /, source: str, text: str = "text", rules: Sequence[str] = (),
+    gazetteer: str | None = None, person: str | None = None, min_persons: int = 1
+) -> DuckDBPyRelation:
+    """Records with a text in which what names a person is masked: by rules, by a list of names, and by how rare a word
+    is."""
+
+
+@table_function("sdc_text_risk")
+def text_risk(
+    con: DuckDBPyConnection, /, released: str, background: str, person: str = "person", text: str = "text",
+    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None
+) -> DuckDBPyRelation:
+    """The share of masked texts that an attacker puts the right name on who has other texts about named persons."""
+
+
+@table_function("sdc_text_risk_documents")
+def text_risk_documents(
+    con: DuckDBPyConnection, /, released: str, background: str, person: str = "person", text: str = "text",
+    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None
+) -> DuckDBPyRelation:
+    """The same attack, text by text: whom it names, and how sure it is."""
+
+
 @table_function("sdc_trend_concordance")
 def trend_concordance(
     con: DuckDBPyConnection, /, original: str, protected: str, dimensions: Sequence[str] = (),
@@ -1521,6 +1582,72 @@ def trend_concordance(
 ) -> DuckDBPyRelation:
     """Would a user of the protected file find the same trends? Every period against the last one, tested in both
     files."""
+
+
+@table_function("sdc_trips_check")
+def trips_check(
+    con: DuckDBPyConnection, /, source: str, trip: str | None = None, x: str = "lon", y: str = "lat", t: str = "t",
+    box: Sequence[float] | None = None
+) -> DuckDBPyRelation:
+    """What `sdc_trips_grid` leaves out of the points, and what is odd about those that it uses."""
+
+
+@table_function("sdc_trips_ends")
+def trips_ends(
+    con: DuckDBPyConnection, /, source: str, trip: str = "trip", seq: str = "seq", cell: str = "cell", t: str = "t",
+    unit: str = "unit", hours: int = 1
+) -> DuckDBPyRelation:
+    """A row for each trip: where it begins, where it ends, and in which hour it began. For `sdc_count` and
+    `sdc_suppress`."""
+
+
+@table_function("sdc_trips_flows")
+def trips_flows(
+    con: DuckDBPyConnection, /, source: str, min_units: int = 3, trip: str = "trip", seq: str = "seq",
+    cell: str = "cell", t: str = "t", unit: str = "unit", hours: int = 1
+) -> DuckDBPyRelation:
+    """How many trips went from where to where, in which hour of the day; rows of few persons are left out."""
+
+
+@table_function("sdc_trips_grid")
+def trips_grid(
+    con: DuckDBPyConnection, /, source: str, trip: str | None = None, x: str = "lon", y: str = "lat", t: str = "t",
+    box: Sequence[float] | None = None, resolution: int = 128, collapse: bool = True, unit: str | None = None,
+    min_units: int = 1, min_length: int = 1, max_length: int | None = None
+) -> DuckDBPyRelation:
+    """Points as the cells that each trip goes through, one after the other."""
+
+
+@table_function("sdc_trips_leakage")
+def trips_leakage(
+    con: DuckDBPyConnection, /, synthetic: str, original: str, w: int = 5, trip: str = "trip", seq: str = "seq",
+    cell: str = "cell"
+) -> DuckDBPyRelation:
+    """How many synthetic trips, and how many pieces of them, somebody really made."""
+
+
+@table_function("sdc_trips_quality")
+def trips_quality(
+    con: DuckDBPyConnection, /, source: str, distance: str = "km", trip: str = "trip", seq: str = "seq",
+    cell: str = "cell", x: str = "lon", y: str = "lat"
+) -> DuckDBPyRelation:
+    """What trips are like, in five numbers; ask it of the real and of the synthetic ones."""
+
+
+@table_function("sdc_trips_synthesize")
+def trips_synthesize(
+    con: DuckDBPyConnection, /, source: str, n: int | None = None, k: int = 3, context: int = 3, start: str = "uniform",
+    trip: str = "trip", seq: str = "seq", cell: str = "cell", x: str = "lon", y: str = "lat", seed: int = 0
+) -> DuckDBPyRelation:
+    """Synthetic trips: from cell to cell, each time by lot among the `k` cells that came next most often."""
+
+
+@table_function("sdc_tstr")
+def tstr(
+    con: DuckDBPyConnection, /, original: str, synthetic: str, holdout: str, target: str | None = None,
+    columns: Sequence[str] = (), positive: str | None = None, models: Sequence[str] = ('tree', 'forest'), seed: int = 0
+) -> DuckDBPyRelation:
+    """Train on synthetic, test on real: whether models that never saw a true record predict as well."""
 
 
 @table_function("sdc_tune")
@@ -1595,31 +1722,33 @@ def utility_tables(
 
 __all__ = [
     "accuracy", "accuracy_cells", "accuracy_margins", "add_noise", "add_record_key", "anonymize", "anonymize_lattice",
-    "attack_inference", "attack_linkability", "attack_score", "attack_singling_out", "audit", "audit_log",
-    "average_attack", "chance_match", "check_decide", "check_keys", "check_records", "check_regression",
-    "check_statistics", "check_submit", "check_table", "classes", "count_utility", "create_user", "cube_allocate",
-    "cube_errors", "cube_view", "dcr", "dcr_histogram", "dcr_records", "dcr_subsets", "decimals", "declare_public",
-    "disclosure", "dp_allocation", "dp_composition", "dp_composition_each", "dp_covariance", "dp_ledger", "dp_mean",
-    "dp_mean_region", "dp_mean_region_noise", "dp_mean_test", "dp_preview", "dp_regression", "dp_release",
-    "drop_output", "drop_ptable", "drop_publication", "drop_rules", "drop_synth_model", "drop_user", "estimates",
-    "export", "global_risk", "holdout_share", "identical_matches", "individual_risk", "integral_centers",
+    "attack_inference", "attack_linkability", "attack_score", "attack_singling_out", "attribute_inference", "audit",
+    "audit_log", "average_attack", "chance_match", "check_decide", "check_keys", "check_model", "check_records",
+    "check_regression", "check_statistics", "check_submit", "check_table", "classes", "count_utility", "create_user",
+    "cube_allocate", "cube_errors", "cube_view", "dcr", "dcr_histogram", "dcr_records", "dcr_subsets", "decimals",
+    "declare_public", "disclosure", "dp_allocation", "dp_composition", "dp_composition_each", "dp_covariance",
+    "dp_ledger", "dp_mean", "dp_mean_region", "dp_mean_region_noise", "dp_mean_test", "dp_preview", "dp_regression",
+    "dp_release", "drop_output", "drop_ptable", "drop_publication", "drop_rules", "drop_synth_model", "drop_user",
+    "estimates", "export", "global_risk", "holdout_share", "identical_matches", "individual_risk", "integral_centers",
     "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta", "k_noise_records", "k_pram", "l_diversity",
     "l_diversity_classes", "levels", "local_k", "local_suppress", "local_suppress_report", "marketer_risk",
-    "marketer_risk_classes", "mask_loss", "mask_plan", "microaggregate", "microaggregate_quality", "modal_guess",
-    "modal_guess_curve", "modal_guess_summary", "model_risk", "moment_solutions", "noise", "noise_distribution",
-    "optimum", "outputs", "pca", "pca_noise", "pca_utility", "plan_certify", "plan_log", "plan_rules", "plan_seal",
-    "pmse", "policies", "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds",
-    "primary", "protect", "ptable", "ptable_check", "ptables", "publication", "publications", "publish", "quality",
-    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst",
-    "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations",
-    "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report",
-    "replicated_uniques", "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve",
-    "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle",
-    "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk",
-    "suppress", "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
-    "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
-    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
-    "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "trend_concordance",
-    "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
+    "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk", "microaggregate", "microaggregate_quality",
+    "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk", "moment_solutions", "noise",
+    "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise", "pca_utility", "plan_certify",
+    "plan_log", "plan_rules", "plan_seal", "pmse", "policies", "policy_distance", "policy_risk", "policy_tracker",
+    "pram", "pram_matrix", "pram_odds", "primary", "protect", "ptable", "ptable_check", "ptables", "publication",
+    "publications", "publish", "quality", "quality_summary", "question_budget", "questions", "rake", "rake_report",
+    "rank_swap", "read_hrc", "read_hst", "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds",
+    "recon_count", "recon_designations", "recon_link", "recon_refutations", "recon_stability", "reconstruct",
+    "record_swap", "record_swap_report", "replicated_uniques", "roc", "round_table", "rounding_ptable", "rule_sets",
+    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget",
+    "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda",
+    "suda_contributions", "summary_risk", "suppress", "synth_correlations", "synth_diversity",
+    "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
+    "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
+    "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
+    "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",
+    "trips_check", "trips_ends", "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize",
+    "tstr", "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
     "utility_regression", "utility_tables",
 ]

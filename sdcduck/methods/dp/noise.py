@@ -236,7 +236,7 @@ def steps_of_one(scale: float) -> int:
     >>> steps_of_one(2.0**34), steps_of_one(2.0**33), steps_of_one(1.0) == 2**34
     (1, 2, True)
     """
-    return 2 ** max(0, math.ceil(math.log2(LEAST_STEPS / scale)))
+    return 1 << max(0, math.ceil(math.log2(LEAST_STEPS / scale)))
 
 
 def finely_noisy(totals: Sequence[int], scale: float) -> list[int]:
