@@ -34,6 +34,10 @@ _MB = 1_000_000
 
 user = typer.Typer(help="Users of the gateway.", no_args_is_help=True)
 _File = Annotated[Path, typer.Argument(help="A DuckDB file.", show_default=False)]
+_Folders = Annotated[
+    list[Path] | None,
+    typer.Option(exists=True, file_okay=False, help="A folder of files that views may read; for more, again."),
+]
 
 
 def serve(
@@ -70,10 +74,7 @@ def serve(
     plans_only: Annotated[
         bool, typer.Option("--plans-only", help="Answer nothing about records but the steps of plans (sdcduck plan).")
     ] = False,
-    allow_dir: Annotated[
-        list[Path] | None,
-        typer.Option(exists=True, file_okay=False, help="A folder of files that views may read; may be repeated."),
-    ] = None,
+    allow_dir: _Folders = None,
     connections: Annotated[int, typer.Option(min=1, help="Clients at a time.")] = 200,
     user_connections: Annotated[int, typer.Option(min=1, help="Of them, for each user.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.1, help="A statement that runs longer is stopped.")] = 60.0,
@@ -114,10 +115,7 @@ def serve(
             _say_where(
                 file, host, metrics_host, ports, certificate, required=required, by_certificate=issuer is not None
             )
-            if custodian_raw:
-                _say_who_sees_records(opened)
-            for problem in sorted({why for role in opened.roles.values() for why in role.guard.unanswered()}):
-                typer.echo(f"sdcduck: {problem}", err=True)
+            _say_who_sees_what(opened, custodian_raw=custodian_raw)
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)
         serving = serve_clients(opened, options, ready, flight=flight, metrics=metrics)
@@ -141,9 +139,13 @@ def _say_where(
         typer.echo(f"sdcduck: certificate made now, SHA-256 {certificate.fingerprint}", err=True)
 
 
-def _say_who_sees_records(opened: SharedState) -> None:
-    seen_by = ", ".join(account.name for account in opened.accounts.values() if opened.role_of(account).raw)
-    typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
+def _say_who_sees_what(opened: SharedState, *, custodian_raw: bool) -> None:
+    """Tell who sees records as they are, and which tables nobody is answered about."""
+    if custodian_raw:
+        seen_by = ", ".join(account.name for account in opened.accounts.values() if opened.role_of(account).raw)
+        typer.echo(f"sdcduck: raw records for {seen_by}", err=True)
+    for problem in sorted({why for role in opened.roles.values() for why in role.guard.unanswered()}):
+        typer.echo(f"sdcduck: {problem}", err=True)
 
 
 def _run(serving: Coroutine[Any, Any, None], *, at_once: bool, code: Callable[[], int]) -> None:

@@ -17,6 +17,8 @@ from sdcduck.guard.running import in_memory
 
 _SELECT = "SELECT "
 _NAMED = frozenset(["COLUMN_REF", "STAR"])
+_STAR = '"class": "STAR"'
+"""Of COLUMNS(..), which has the names of the columns that it stands for, in an expression too."""
 
 
 def names_in_duckdb(con: duckdb.DuckDBPyConnection, reading: Reading, said: Sequence[str]) -> list[str]:
@@ -26,13 +28,18 @@ def names_in_duckdb(con: duckdb.DuckDBPyConnection, reading: Reading, said: Sequ
     >>> con = duckdb.connect()
     >>> names_in_duckdb(con, read(con, "SELECT a, 1+1 AS two, 1+1, len('A'), 3::int"), ["a", "two", "x", "y", "z"])
     ['a', 'two', '(1 + 1)', "len('A')", 'CAST(3 AS INTEGER)']
+    >>> names_in_duckdb(con, read(con, "SELECT max(COLUMNS('inc.*')), 1+1"), ["income", "x"])
+    ['income', '(1 + 1)']
 
     Args:
         reading: of the query by DuckDB's parser.
         said: the names of all columns, as far as they are known; what DuckDB does not tell stays.
     """
     listed = _listed(reading)
-    unnamed = [place for place, item in enumerate(listed) if not item.get("alias") and item.get("class") not in _NAMED]
+    unnamed = [
+        place for place, item in enumerate(listed)
+        if not item.get("alias") and item.get("class") not in _NAMED and _STAR not in json.dumps(item)
+    ]  # fmt: skip
     if len(listed) != len(said) or not unnamed or any(item.get("class") == "STAR" for item in listed):
         return list(said)
     root, node = reading.items[0], _leftmost(reading)
