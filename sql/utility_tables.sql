@@ -38,6 +38,65 @@
 --|    2 |       3 |    0.844 | region x age |    0.398
 --| @source Platzer (2020), ANITA deliverable D2.2; Platzer and Reutterer (2021), "Holdout-based empirical assessment of mixed-type synthetic data"
 
+--| sdc_event_pairs(events, subject, order_by, columns := [], once := [], seed := 0) -> TABLE
+--| Of each subject two events in a row, as one record: what comparisons of records need to see order.
+--|
+--| Which two is up to the subject and the seed, and not to how the events are stored. A subject with one event has NULL for
+--| the next one; events without a subject are left out. Of events at one time those with the lesser values come first.
+--|
+--| @arg events VARCHAR: a table or view, or a query in parentheses: one row an event
+--| @arg subject VARCHAR: column that tells whose an event is
+--| @arg order_by VARCHAR: column of the time or the number of an event; NULL comes last
+--| @arg columns VARCHAR[]: what changes from event to event; []: all other columns
+--| @arg once VARCHAR[]: columns that a subject has one value of, such as its year of birth
+--| @arg seed BIGINT: of the choice
+--| @column .. the column of the subject, those of `once`, and of each of `columns` the value and, as `next_..`, that of the next event
+--| @example
+--| FROM sdc_event_pairs('(SELECT patient, row_number() OVER () AS n, ward FROM visits)', 'patient', 'n', columns := ['ward']);
+--| @output
+--| patient | ward | next_ward
+--| --------+------+----------
+--|       1 | A    | A
+--|       2 | A    | B
+--|       3 | B    | NULL
+--| @source Platzer (2020), ANITA deliverable D2.2, sequential data
+
+--| sdc_accuracy_events(original, synthetic, subject, order_by, columns := [], once := [], ways := 2, buckets := NULL, categorical := [], holdout := NULL, seed := 0) -> TABLE
+--| How near synthetic events come to the original: the accuracy of two events in a row, one pair of each subject.
+--|
+--| Of each side `sdc_event_pairs` makes a record of every subject, and `sdc_accuracy` compares these. With `ways := 2` the
+--| tables of a column and its `next_..` tell whether what follows what was kept. See `sdc_accuracy` for what is measured.
+--|
+--| @args_of sdc_accuracy
+--| @args_of sdc_event_pairs
+--| @arg original VARCHAR: a table or view, or a query in parentheses: the original events
+--| @arg synthetic VARCHAR: as `original`: the synthetic or otherwise protected events
+--| @arg holdout VARCHAR: as `original`: events of subjects that were kept from the synthesis
+--| @arg columns VARCHAR[]: what changes from event to event; []: all columns of the original but the others that are named
+--| @column ways BIGINT: columns of a table
+--| @column margins BIGINT: tables: sets of so many columns
+--| @column buckets BIGINT: buckets of a column
+--| @column accuracy DOUBLE: 1 - `tvd`
+--| @column tvd DOUBLE: mean total variation distance
+--| @column l1 DOUBLE: mean sum of the differences, twice `tvd`
+--| @column hellinger DOUBLE: mean Hellinger distance
+--| @column tvd_max DOUBLE: the largest distance
+--| @column worst VARCHAR: the columns that have it
+--| @column tvd_expected DOUBLE: what chance would make of `tvd`, were both samples of one population
+--| @column tvd_holdout DOUBLE: `tvd` of the holdout; NULL without one
+--| @column ratio DOUBLE: `tvd` / `tvd_holdout`: 1 is as good as fresh records
+--| @column warning VARCHAR: what makes the number misleading; NULL: nothing that was seen
+--| @example
+--| SELECT ways, margins, round(accuracy, 3) AS accuracy, worst
+--| FROM sdc_accuracy_events(
+--|     '(SELECT i // 4 AS person, i AS n, [''a'', ''b'', ''c''][1 + i % 3] AS place FROM range(400) t(i))',
+--|     '(SELECT i // 4 AS person, i AS n, [''a'', ''b'', ''c''][1 + i * i % 7 % 3] AS place FROM range(400) t(i))', 'person', 'n');
+--| @output
+--| ways | margins | accuracy | worst
+--| -----+---------+----------+-------------------
+--|    2 |       1 |     0.28 | place x next_place
+--| @source Platzer (2020), ANITA deliverable D2.2, sequential data
+
 --| sdc_accuracy_margins(original, synthetic, columns := [], ways := 2, buckets := NULL, categorical := [], holdout := NULL) -> TABLE
 --| The distances of each table of one, two or three columns: which columns, and which relations, were lost.
 --|

@@ -37,6 +37,15 @@ def accuracy_cells(
     """The cells that differ most, over all tables of one, two or three columns."""
 
 
+@table_function("sdc_accuracy_events")
+def accuracy_events(
+    con: DuckDBPyConnection, /, original: str, synthetic: str, subject: str, order_by: str, columns: Sequence[str] = (),
+    once: Sequence[str] = (), ways: int = 2, buckets: int | None = None, categorical: Sequence[str] = (),
+    holdout: str | None = None, seed: int = 0
+) -> DuckDBPyRelation:
+    """How near synthetic events come to the original: the accuracy of two events in a row, one pair of each subject."""
+
+
 @table_function("sdc_accuracy_margins")
 def accuracy_margins(
     con: DuckDBPyConnection, /, original: str, synthetic: str, columns: Sequence[str] = (), ways: int = 2,
@@ -497,6 +506,14 @@ def estimates(
     denominator: str | None = None, single: str = "zero", nulls: str = "refuse"
 ) -> DuckDBPyRelation:
     """Totals, means, proportions and ratios of a sample, by domains, with standard errors that know its design."""
+
+
+@table_function("sdc_event_pairs")
+def event_pairs(
+    con: DuckDBPyConnection, /, events: str, subject: str, order_by: str, columns: Sequence[str] = (),
+    once: Sequence[str] = (), seed: int = 0
+) -> DuckDBPyRelation:
+    """Of each subject two events in a row, as one record: what comparisons of records need to see order."""
 
 
 @table_function("sdc_export")
@@ -1721,30 +1738,30 @@ def utility_tables(
 
 
 __all__ = [
-    "accuracy", "accuracy_cells", "accuracy_margins", "add_noise", "add_record_key", "anonymize", "anonymize_lattice",
-    "attack_inference", "attack_linkability", "attack_score", "attack_singling_out", "attribute_inference", "audit",
-    "audit_log", "average_attack", "chance_match", "check_decide", "check_keys", "check_model", "check_records",
-    "check_regression", "check_statistics", "check_submit", "check_table", "classes", "count_utility", "create_user",
-    "cube_allocate", "cube_errors", "cube_view", "dcr", "dcr_histogram", "dcr_records", "dcr_subsets", "decimals",
-    "declare_public", "disclosure", "dp_allocation", "dp_composition", "dp_composition_each", "dp_covariance",
-    "dp_ledger", "dp_mean", "dp_mean_region", "dp_mean_region_noise", "dp_mean_test", "dp_preview", "dp_regression",
-    "dp_release", "drop_output", "drop_ptable", "drop_publication", "drop_rules", "drop_synth_model", "drop_user",
-    "estimates", "export", "global_risk", "holdout_share", "identical_matches", "individual_risk", "integral_centers",
-    "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta", "k_noise_records", "k_pram", "l_diversity",
-    "l_diversity_classes", "levels", "local_k", "local_suppress", "local_suppress_report", "marketer_risk",
-    "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk", "microaggregate", "microaggregate_quality",
-    "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk", "moment_solutions", "noise",
-    "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise", "pca_utility", "plan_certify",
-    "plan_log", "plan_rules", "plan_seal", "pmse", "policies", "policy_distance", "policy_risk", "policy_tracker",
-    "pram", "pram_matrix", "pram_odds", "primary", "protect", "ptable", "ptable_check", "ptables", "publication",
-    "publications", "publish", "quality", "quality_summary", "question_budget", "questions", "rake", "rake_report",
-    "rank_swap", "read_hrc", "read_hst", "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds",
-    "recon_count", "recon_designations", "recon_link", "recon_refutations", "recon_stability", "reconstruct",
-    "record_swap", "record_swap_report", "replicated_uniques", "roc", "round_table", "rounding_ptable", "rule_sets",
-    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget",
-    "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda",
-    "suda_contributions", "summary_risk", "suppress", "synth_correlations", "synth_diversity",
-    "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
+    "accuracy", "accuracy_cells", "accuracy_events", "accuracy_margins", "add_noise", "add_record_key", "anonymize",
+    "anonymize_lattice", "attack_inference", "attack_linkability", "attack_score", "attack_singling_out",
+    "attribute_inference", "audit", "audit_log", "average_attack", "chance_match", "check_decide", "check_keys",
+    "check_model", "check_records", "check_regression", "check_statistics", "check_submit", "check_table", "classes",
+    "count_utility", "create_user", "cube_allocate", "cube_errors", "cube_view", "dcr", "dcr_histogram", "dcr_records",
+    "dcr_subsets", "decimals", "declare_public", "disclosure", "dp_allocation", "dp_composition", "dp_composition_each",
+    "dp_covariance", "dp_ledger", "dp_mean", "dp_mean_region", "dp_mean_region_noise", "dp_mean_test", "dp_preview",
+    "dp_regression", "dp_release", "drop_output", "drop_ptable", "drop_publication", "drop_rules", "drop_synth_model",
+    "drop_user", "estimates", "event_pairs", "export", "global_risk", "holdout_share", "identical_matches",
+    "individual_risk", "integral_centers", "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta",
+    "k_noise_records", "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress",
+    "local_suppress_report", "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk",
+    "microaggregate", "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
+    "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise",
+    "pca_utility", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies", "policy_distance",
+    "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect", "ptable", "ptable_check",
+    "ptables", "publication", "publications", "publish", "quality", "quality_summary", "question_budget", "questions",
+    "rake", "rake_report", "rank_swap", "read_hrc", "read_hst", "read_rda", "recode", "recode_report",
+    "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link", "recon_refutations",
+    "recon_stability", "reconstruct", "record_swap", "record_swap_report", "replicated_uniques", "roc", "round_table",
+    "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check",
+    "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
+    "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "synth_correlations",
+    "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
     "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
     "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
     "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",

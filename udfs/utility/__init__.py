@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.utility import accuracy, measures, profile, quality, regression, samples
+from sdcduck.udfs.utility import accuracy, events, measures, profile, quality, regression, samples
 
 FAMILIES = (
     Family(
@@ -12,6 +12,7 @@ FAMILIES = (
         temporary=("utility_tables.sql",),
         planners=(
             *accuracy.PLANNERS,
+            *events.PLANNERS,
             *measures.PLANNERS,
             *regression.PLANNERS,
             *samples.PLANNERS,
