@@ -114,6 +114,16 @@ class Privacy:
         return self.delta > 0
 
     @property
+    def ends(self) -> dict[str, tuple[float, float]]:
+        """The least and the largest value of the dimensions of whole numbers whose domains were declared."""
+        numbers = {
+            name: [int(value) for value in values]
+            for name, kind, values in self.domains
+            if kind not in ("VARCHAR", "BOOLEAN", "DATE")
+        }
+        return {name: (float(min(values)), float(max(values))) for name, values in numbers.items() if any(values)}
+
+    @property
     def of_groups(self) -> float:
         """What of delta is for groups that appear although nobody may know them."""
         return self.delta / 2 if self.private else 0.0

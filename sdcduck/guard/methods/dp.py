@@ -144,7 +144,8 @@ class DifferentialPrivacy:
         return Total(self._sum(value, low, high, condition, "sum", called), ends=(low, high))
 
     def _ends(self, called: str) -> tuple[float, float]:
-        declared = {folded(name): (ends[0], ends[1]) for name, ends in self.policy.bounds}
+        bounds = {folded(name): (ends[0], ends[1]) for name, ends in self.policy.bounds}
+        declared = {**{folded(name): ends for name, ends in self.policy.privacy.ends.items()}, **bounds}
         if folded(called) not in declared:
             raise Refused("SDC081", f"a number of '{called}', for which the custodian declared no bounds")
         return declared[folded(called)]

@@ -79,7 +79,10 @@ def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) ->
     """
     if not isinstance(scope.method, DifferentialPrivacy) or not isinstance(node, exp.Count):
         raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
-    value = scope.over_dimensions(node.this.expressions[0]).sql("duckdb")
+    [asked] = node.this.expressions
+    parts = asked.expressions if isinstance(asked, exp.Tuple) else [asked]
+    values = [scope.over_dimensions(part).sql("duckdb") for part in parts]
+    value = f"row({', '.join(values)})" if isinstance(asked, exp.Tuple) else values[0]
     return scope.method.values(value, "true" if condition is None else scope.condition_sql(condition))
 
 
@@ -143,7 +146,7 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
             known = f"({scope.condition_sql(chosen)}) IS NOT TRUE OR {known}"
         base = filtered if elsewhere else condition
         return f"{rows} / nullif({numbers.count(base if filled else both(base, f'({known})'))}, 0)"
-    if not isinstance(value, exp.Column) or scope.role(value) is not Role.MEASURE:
+    if not isinstance(value, exp.Column) or not scope.is_amount(value):
         rest = _Rest(chosen, condition, filtered, filled=filled, elsewhere=elsewhere)
         return f"{_of_terms(scope, node, value, rest, numbers)}{scale}"
     total, added = total_of(scope, value, condition, numbers)
@@ -186,6 +189,8 @@ class _Rest:
 def _of_terms(scope: Scope, node: exp.Sum | exp.Avg, value: exp.Expr, rest: _Rest, numbers: Numbers) -> str:
     """The sum or mean of an expression of measures."""
     terms = terms_of(scope, value)
+    if terms is None and isinstance(scope.method, DifferentialPrivacy) and isinstance(value, exp.Column):
+        raise Refused("SDC081", f"a number of '{value.name}', a dimension without a domain of whole numbers")
     if terms is None:
         raise Refused("SDC041", "sum and avg take measures, also added up, times constants or in functions with bounds")
     if not isinstance(node, exp.Sum):
@@ -246,7 +251,7 @@ def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers)
     scope.refuse_filled(value)
     if scope.kind_of(value) >= 0 or not 0 < float(share.this) < 1:
         raise Refused("SDC052", "a minimum, a maximum, or a quantile of units")
-    if isinstance(scope.method, DifferentialPrivacy) and scope.role(value) is Role.MEASURE:
+    if isinstance(scope.method, DifferentialPrivacy) and scope.is_amount(value):
         return scope.method.quantile_of(text(value), scope.called(value), share.this, condition)
     return numbers.quantile(text(value), share.this, condition)
 
@@ -261,7 +266,7 @@ def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -
     value, factor = constant_factor(value)
     if factor or not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
         raise Refused("SDC052", "a variance of anything but a measure")
-    if scope.role(value) is not Role.MEASURE:
+    if not scope.is_amount(value):
         raise Refused("SDC052", "a variance of anything but a measure")
     scope.refuse_filled(value)
     if scope.method.brings_together and scope.added(value) is not None:

@@ -10,7 +10,6 @@ from sqlglot import exp, parse_one
 from sdcduck.guard.expressions import case, constant_factor, duckdb_name, is_number, is_zero, text
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import Function, constant_value, terms_of
-from sdcduck.guard.relations import Role
 from sdcduck.guard.worth import Statistic, Terms
 
 _VARIANCES = (exp.Variance, exp.VariancePop)
@@ -73,7 +72,7 @@ class Described:
             value = value.this
         if self._scope.counts_rows(value):
             return [(scale, self._statistic("count", cell))]
-        if isinstance(value, exp.Column) and self._scope.role(value) is Role.MEASURE:
+        if isinstance(value, exp.Column) and self._scope.is_amount(value):
             return [(scale, self._sum_of(value, cell))]
         found: list[tuple[float, Statistic]] = []
         for place, term in enumerate(terms_of(self._scope, value) or []):
@@ -95,7 +94,7 @@ class Described:
     def _called(self, node: exp.Expr) -> str:
         """What is averaged, as the custodian calls it where it is one measure."""
         value, factor = constant_factor(case(constant_factor(node)[0])[1])
-        if isinstance(value, exp.Column) and not factor and self._scope.role(value) is Role.MEASURE:
+        if isinstance(value, exp.Column) and not factor and self._scope.is_amount(value):
             return self._scope.called(value)
         columns = dict.fromkeys(column.name for column in value.find_all(exp.Column))
         return " and ".join(columns) or text(value)

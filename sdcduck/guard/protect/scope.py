@@ -122,7 +122,32 @@ class Scope:
 
     def called(self, measure: exp.Column) -> str:
         """What the custodian calls a measure, whatever the query does: one measure has one noise."""
-        return self.sources[measure.table].measures[folded(measure.name)]
+        return self.of_domain(measure) or self.sources[measure.table].measures[folded(measure.name)]
+
+    def is_amount(self, column: exp.Expr) -> bool:
+        """Whether a column is added up: a measure, or a dimension whose domain has the ends that noise needs."""
+        return isinstance(column, exp.Column) and (
+            self.role(column) is Role.MEASURE or self.of_domain(column) is not None
+        )
+
+    def of_domain(self, column: exp.Column) -> str | None:
+        """The name of the dimension of whole numbers that a column shows, where its domain was declared."""
+        declared = {folded(name): name for name in self.policy.privacy.ends}
+        if not declared or column.table != self.alias or self.role(column) is not Role.DIMENSION:
+            return None
+        select, name = self.select, column.name
+        while id(source := select.args["from_"].this) not in self.progress.records:
+            if select is self.select and isinstance(source, exp.Table) and self.relation.table is not None:
+                break  # which the method's records take the place of later
+            if not isinstance(source, exp.Subquery) or not isinstance(source.this, exp.Select):
+                return None
+            select = source.this
+            item = next((one for one in select.expressions if folded(one.alias_or_name) == folded(name)), None)
+            shown = item.unalias() if item is not None else None
+            if not isinstance(shown, exp.Column) or shown.table != select.args["from_"].this.alias_or_name:
+                return None
+            name = shown.name
+        return declared.get(folded(name))
 
     def refuse_repeated(self, measure: exp.Column) -> None:
         """Refuse to pass on what was added up for each unit where other rows of the unit repeat it.
