@@ -248,7 +248,7 @@ def test_brackets_around_one_table(read: Read) -> None:
         try:
             wanted = read.wanted(text)
         except duckdb.ParserException:
-            assert IS_1, text
+            assert duckdb.__version__ != "2.0.0", text  # which alone reads them
             with pytest.raises(Refused, match="SDC001"):
                 read.answer(text)
         else:
