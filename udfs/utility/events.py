@@ -118,12 +118,11 @@ def plan_accuracy_events(
     pairs = [
         _Pairs.read(source(cursor, text, which), subject, order_by, shared.each, once, seed) for which, text in sides
     ]
-    texts = [f"({one.sql})" for one in pairs]
-    of_pairs, as_they_are = (
-        shared.compared([*shared.once, *shared.each]),
-        shared.compared(first.named(categorical, "categorical")),
-    )
-    return plan_accuracy(session, *texts[:2], of_pairs, ways, buckets, as_they_are, *(texts[2:] or [None]))
+    made = [f"({one.sql})" for one in pairs]
+    kept = made[2] if holdout is not None else None
+    of_pairs = shared.compared([*shared.once, *shared.each])
+    as_they_are = shared.compared(first.named(categorical, "categorical"))
+    return plan_accuracy(session, made[0], made[1], of_pairs, ways, buckets, as_they_are, kept)
 
 
 PLANNERS = (*planners(plan_event_pairs, plan_accuracy_events),)
