@@ -242,6 +242,8 @@ CALLS = {
     "sdc_accuracy": "sdc_accuracy('people', 'people')",
     "sdc_accuracy_margins": "sdc_accuracy_margins('people', 'people')",
     "sdc_accuracy_cells": "sdc_accuracy_cells('people', 'people')",
+    "sdc_event_pairs": "sdc_event_pairs('people', 'region', 'age')",
+    "sdc_accuracy_events": "sdc_accuracy_events('people', 'people', 'region', 'age')",
     "sdc_pmse": "sdc_pmse('people', 'people')",
     "sdc_utility_tables": "sdc_utility_tables('people', 'people')",
     "sdc_utility_columns": "sdc_utility_columns('people', 'people')",

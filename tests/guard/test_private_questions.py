@@ -233,7 +233,6 @@ REFUSED = {
     "SELECT max(region), min(age) FROM people": "SDC081",
     "SELECT max(income) FROM people": "SDC050",
     "SELECT median(age) FROM (SELECT age + 1 AS age FROM people)": "SDC081",
-    "SELECT var_samp(age) FROM people": "SDC052",
     "SELECT quantile_cont(income, 0.0001) FROM people": "SDC081",
     "SELECT histogram(age) FROM people": "SDC",
     "SELECT sum(DISTINCT age) FROM people": "SDC081",
