@@ -33,7 +33,7 @@ mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_pat
 $(PIP) --no-deps -e .
 endef
 
-.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression dp-audit superset-test tools-test docs release ptables examples acceptance lock clean
+.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression dp-audit superset-test tools-test network-test docs release ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -128,6 +128,15 @@ $(TOOLS_STAMP):
 tools-test: $(TOOLS_STAMP)  ## dbt, SQLMesh, marimo, JupySQL and Harlequin use the functions and ask the gateway
 	@$(TOOLS_VENV)/bin/python -m pip install -qq --disable-pip-version-check --no-deps '$(or $(DUCKDB),duckdb<2)'
 	@$(TOOLS_VENV)/bin/python -m pytest $(if $(DUCKDB),--deselect tests/test_other_programs.py::test_models_of_sqlmesh) tests/test_other_programs.py
+
+# Keras and JAX are 460 MB that nothing else wants.
+NETWORK_VENV = .venv-network
+
+network-test:            ## synthetic trips by the network of the paper, on Keras and JAX
+	@$(MAKE) --no-print-directory install
+	@test -x $(NETWORK_VENV)/bin/python || $(MAKE) --no-print-directory install VENV=$(NETWORK_VENV) BESIDE=$(VENV) DUCKDB='duckdb>=2'
+	@$(NETWORK_VENV)/bin/python -m pip install -qq --disable-pip-version-check 'keras>=3.6' 'jax>=0.5'
+	@$(NETWORK_VENV)/bin/python -m pytest tests/trips
 
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"

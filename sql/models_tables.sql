@@ -71,14 +71,15 @@
 --| 2 |   0.5 |   0.625 |       1.0
 --| @source Zari, Parra-Arnau, Unsal, Strufe & Onen (2022), PSD
 
---| sdc_attribute_inference(attacker, victims := NULL, sensitive := NULL, keys := [], prediction := NULL, repeats := 10, trees := 100, confidence := 0.95, seed := 0) -> TABLE
+--| sdc_attribute_inference(attacker, victims := NULL, sensitive := NULL, keys := [], prediction := NULL, repeats := 10, trees := 100, confidence := 0.95, seed := 0, member := NULL) -> TABLE
 --| What a released model adds to what can be guessed of people anyway: three attacks, and what each gains over the one before.
 --|
 --| 'random' draws from the shares of the sensitive values (what it may expect is computed). 'baseline' learns from other
 --| people how the keys go with the sensitive value, without the model: what it gains is inference from the population, which no
 --| release of this model brings about. 'black_box' learns with the answer of the model besides, and is told its answer to the
---| true record of the victim. Its gain over 'baseline' is what the model leaks. Ask once for people in the training data and once
---| for others: the difference of these gains is what being in the data costs. Without `prediction` it is about the records alone.
+--| true record of the victim. Its gain over 'baseline' is what the model leaks. With `member` all of it is done for people in the
+--| training data and for others, and a last row has the difference of the two gains: what being in the data costs. Without
+--| `prediction` it is about the records alone.
 --|
 --| Both learn by random forests. NULL in the keys is a value of its own.
 --|
@@ -91,6 +92,7 @@
 --| @arg trees BIGINT: of a forest
 --| @arg confidence DOUBLE: of the intervals
 --| @arg seed BIGINT: of the halves and forests
+--| @arg member VARCHAR: a BOOLEAN column: whether the model was trained on the record; NULL: people are not told apart
 --| @column attack VARCHAR: 'random', 'baseline' or 'black_box'
 --| @column accuracy DOUBLE: share of the victims guessed rightly, mean over the repetitions
 --| @column accuracy_sd DOUBLE: its standard deviation over the repetitions; NULL with one
@@ -101,6 +103,7 @@
 --| @column ci_low DOUBLE: lower end of the interval of the gain, over the repetitions
 --| @column ci_high DOUBLE: upper end
 --| @column recall_gain DOUBLE: its `recall_macro` less that one's
+--| @column people VARCHAR: with `member`: 'members', 'others', or 'membership' for what the former's gain is above the latter's
 --| @column warning VARCHAR: what the attack supposes
 --| @example
 --| SELECT attack, round(accuracy, 2) AS accuracy, round(recall_macro, 2) AS recall, gain_over, round(gain, 2) AS gain

@@ -118,13 +118,16 @@
 --|      4 |           5 |    8 |     2 |     2
 --| @source Office practice: tables of origin and destination
 
---| sdc_trips_synthesize(source, n := NULL, k := 3, context := 3, start := 'uniform', trip := 'trip', seq := 'seq', cell := 'cell', x := 'lon', y := 'lat', seed := 0) -> TABLE
+--| sdc_trips_synthesize(source, n := NULL, k := 3, context := 3, start := 'uniform', trip := 'trip', seq := 'seq', cell := 'cell', x := 'lon', y := 'lat', seed := 0, engine := 'ngram', epochs := 250, units := 256) -> TABLE
 --| Synthetic trips: from cell to cell, each time by lot among the `k` cells that came next most often.
 --|
 --| What came next is counted for the last `context` cells; where fewer than `k` cells ever did, for fewer of them. A step that no
 --| trip has made does not happen. The length is that of a real trip. None of this is differential privacy: cells, steps and
 --| lengths are real ones, and with `k := 1` so are many trips. `sdc_trips_leakage` tells how many; leave rare cells out first (`min_units` of
 --| `sdc_trips_grid`). Beginning in any cell at all, as in the paper, moves where trips come from.
+--|
+--| `engine := 'bilstm'` takes the network of the paper in place of the counts (`pip install 'sdcduck[trips]'`). It looks back to
+--| the beginning of the trip, learns for hours what is counted in seconds, and may take steps that no trip has made.
 --|
 --| @args_of sdc_trips_ends
 --| @arg n BIGINT: synthetic trips; NULL: as many as there are
@@ -134,6 +137,9 @@
 --| @arg x VARCHAR: the column of the longitude of the cell; NULL: none
 --| @arg y VARCHAR: the column of its latitude; NULL: none
 --| @arg seed BIGINT: what is drawn, beside the secret of the connection
+--| @arg engine VARCHAR: `ngram`: what came next is counted; `bilstm`: a bidirectional LSTM foretells it
+--| @arg epochs BIGINT: how often a network sees every beginning of a trip
+--| @arg units BIGINT: of its first layer, each way; the second has half as many
 --| @column trip BIGINT: from 1 on
 --| @column seq BIGINT: place in the trip
 --| @column cell BIGINT: the cell

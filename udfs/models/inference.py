@@ -25,7 +25,7 @@ _LEAST_RECORDS = 4
 INFERENCE_COLUMNS = {
     "attack": "VARCHAR", "accuracy": "DOUBLE", "accuracy_sd": "DOUBLE", "precision_macro": "DOUBLE",
     "recall_macro": "DOUBLE", "gain_over": "VARCHAR", "gain": "DOUBLE", "ci_low": "DOUBLE", "ci_high": "DOUBLE",
-    "recall_gain": "DOUBLE", "warning": "VARCHAR",
+    "recall_gain": "DOUBLE", "people": "VARCHAR", "warning": "VARCHAR",
 }  # fmt: skip
 TSTR_COLUMNS = {
     "model": "VARCHAR", "trained_on": "VARCHAR", "records": "BIGINT", "auc": "DOUBLE", "mcc": "DOUBLE", "f1": "DOUBLE",
@@ -36,22 +36,33 @@ TSTR_COLUMNS = {
 def plan_attribute_inference(
     session: Session, attacker: str | None, victims: str | None, sensitive: str | None, keys: list[str] | None,
     prediction: str | None, repeats: int | None, trees: int | None, confidence: float | None, seed: int | None,
+    member: str | None,
 ) -> Rows:  # fmt: skip
-    """``sdc_attribute_inference``: three attacks, or two where there is no model."""
+    """``sdc_attribute_inference``: three attacks, or two without a model; of members and of others, or of all."""
     need_scikit_learn()
     tables = {"attacker": attacker} | ({} if victims is None else {"victims": victims})
     cursor = session.cursor()
     secret = needed(sensitive, "sensitive", "name the column that is guessed")
     (its_name,) = Compared.read(cursor, tables, [secret], argument="sensitive").names
     answer = () if prediction is None else Compared.read(cursor, tables, [prediction], argument="prediction").names
+    inside = () if member is None else Compared.read(cursor, tables, [member], argument="member").names
+    if inside and (victims is not None or not answer):
+        raise SDCError(
+            "argument 'member' halves the records of 'attacker' and compares what a model says of them: it needs "
+            "'prediction', and leaves out 'victims'"
+        )
     everything = Compared.read(cursor, tables, [])
-    known = everything.named(keys, "keys", leaving_out=[its_name, *answer])
+    known = everything.named(keys, "keys", leaving_out=[its_name, *answer, *inside])
+    if inside and inside[0] in (*known, its_name, *answer):
+        raise SDCError(f"column '{inside[0]}' tells who was in the training data: it cannot be anything else")
     for name in (its_name, *answer):
         if name in known:
             raise SDCError(f"column '{name}' cannot be among the keys: it is guessed, or what the model says")
     if its_name in answer:
         raise SDCError(f"column '{its_name}' cannot be both what is guessed and what the model says")
-    compared = Compared.read(cursor, tables, [*known, its_name, *answer])
+    compared = Compared.read(cursor, tables, [*known, its_name, *answer, *inside])
+    if inside and compared.kind(inside[0]) != "boolean":
+        raise SDCError(f"argument 'member' must name a BOOLEAN column: '{inside[0]}' is none")
     times = whole(repeats, "repeats", least=1, most=_MOST_REPEATS)
     size = whole(trees, "trees", least=1, most=_MOST_TREES)
     level = share(confidence, "confidence", zero=False, one=False)
@@ -73,8 +84,12 @@ def plan_attribute_inference(
         own = None if victims is None else records.sizes[0]
         told = records.features(answer) if answer else None
         pool = Pool(records.features(known), told, classes, own)
-        found = inferred(pool, times, size, start, threads, shown_checkpoint())
-        return table_of(_attacks(found, level), INFERENCE_COLUMNS)
+        if not inside:
+            found = inferred(pool, times, size, start, threads, shown_checkpoint())
+            return table_of(_attacks(found, level), INFERENCE_COLUMNS)
+        both = [pool.of(part) for part in _parts(records, inside[0])]
+        of_each = [inferred(part, times, size, start, threads, shown_checkpoint()) for part in both]
+        return table_of(_of_members(of_each, level), INFERENCE_COLUMNS)
 
     return Rows(make)
 
@@ -100,6 +115,38 @@ def _attacks(found: list[Any], confidence: float) -> list[dict[str, Any]]:
             row["warning"] = "the attacker is told what the model says of the true record of each victim"
         rows.append(row)
     return rows
+
+
+def _parts(records: Records, name: str) -> list[np.ndarray[Any, Any]]:
+    """Places of members, and of others."""
+    codes, values = records.classes(name)
+    if (codes < 0).any():
+        raise SDCError(f"column '{name}' holds NULL: leave such records out")
+    true = np.array([value == "true" for value in values])[codes]
+    parts = [np.flatnonzero(true), np.flatnonzero(~true)]
+    if min(map(len, parts)) < _LEAST_RECORDS:
+        raise SDCError(f"column '{name}' must tell at least {_LEAST_RECORDS} members and as many others")
+    return parts
+
+
+def _of_members(of_each: list[list[Any]], confidence: float) -> list[dict[str, Any]]:
+    """The rows of members, those of others, and what the former lose by being members."""
+    rows = [
+        row | {"people": people}
+        for people, found in zip(("members", "others"), of_each, strict=True)
+        for row in _attacks(found, confidence)
+    ]
+    leaks = [
+        [[repeat[2].accuracy - repeat[1].accuracy, repeat[2].recall - repeat[1].recall] for repeat in found]
+        for found in of_each
+    ]
+    accuracy, recall = ([[gains[place] for gains in found] for found in leaks] for place in range(2))
+    more, low, high = gain(accuracy[0], accuracy[1], confidence)
+    row = {
+        "attack": "black_box", "gain_over": "others", "gain": more, "ci_low": _known(low), "ci_high": _known(high),
+        "recall_gain": float(np.mean(recall[0]) - np.mean(recall[1])), "people": "membership",
+    }  # fmt: skip
+    return [*rows, row]
 
 
 def _known(value: float) -> float | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numba import njit
@@ -57,6 +58,31 @@ class Model:
             _go_on(cell, context, self.cells, self.keys, self.lengths)
         count = _candidates(context, self.k, self.lengths, self.first, self.following, found)
         return [int(cell) for cell in found[:count]]
+
+    def walk(
+        self, starts: Indices, begins: Indices, chances: NDArray[np.float64], check: Callable[[int, int], None]
+    ) -> tuple[Indices, Indices]:
+        """Trips from these cells.
+
+        Args:
+            starts: the first cell of each.
+            begins: where the cells of each begin, and the end.
+            chances: one for each cell, at least 0 and below 1.
+            check: called with how many trips are done, and of how many.
+
+        Returns:
+            The cells, and how many each trip got before it came to where nobody ever went on.
+        """
+        n = len(starts)
+        walked, made = np.empty(begins[-1], np.int64), np.empty(n, np.int64)
+        for low in range(0, n, _TOGETHER):
+            high = min(n, low + _TOGETHER)
+            _walk(
+                starts[low:high], begins[low : high + 1], chances, self.k, self.cells, self.keys, self.lengths,
+                self.first, self.following, walked, made[low:high],
+            )  # fmt: skip
+            check(high, n)
+        return walked, made
 
 
 def fit(trips: Indices, sizes: Indices, *, cells: int, order: int, k: int) -> Model:
@@ -168,8 +194,17 @@ class Drawn:
     truncated: NDArray[np.bool_]
 
 
+class Predictor(Protocol):
+    """What comes next: counts or a network."""
+
+    def walk(
+        self, starts: Indices, begins: Indices, chances: NDArray[np.float64], check: Callable[[int, int], None]
+    ) -> tuple[Indices, Indices]:
+        """As `Model.walk`."""
+
+
 def draw(
-    model: Model, starts: Indices, sizes: Indices, n: int, stream: int, check: Callable[[int, int], None] | None = None
+    model: Predictor, starts: Indices, sizes: Indices, n: int, stream: int, check: Callable[[int, int], None]
 ) -> Drawn:
     """Draw trips.
 
@@ -178,21 +213,12 @@ def draw(
         sizes: of trips, of which each has one.
         n: how many trips.
         stream: what the chances are made of.
-        check: called with how many are done, and n.
+        check: called with how many are done, and of how many.
     """
     chance = np.random.default_rng(stream % 2**64)
     wanted = sizes[chance.integers(0, len(sizes), n)]
     begun = starts[chance.integers(0, len(starts), n)]
     begins = np.concatenate([[0], np.cumsum(wanted)])
-    chances = chance.random(begins[-1])
-    walked, made = np.empty(begins[-1], np.int64), np.empty(n, np.int64)
-    for low in range(0, n, _TOGETHER):
-        high = min(n, low + _TOGETHER)
-        _walk(
-            begun[low:high], begins[low : high + 1], chances, model.k, model.cells, model.keys, model.lengths,
-            model.first, model.following, walked, made[low:high],
-        )  # fmt: skip
-        if check is not None:
-            check(high, n)
+    walked, made = model.walk(begun, begins, chance.random(begins[-1]), check)
     kept = np.arange(len(walked)) - np.repeat(begins[:-1], wanted) < np.repeat(made, wanted)
     return Drawn(walked[kept], made, made < wanted)
