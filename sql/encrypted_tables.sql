@@ -33,7 +33,7 @@
 --| sdc_he_knn_simulate(source, questions, label := NULL, columns := [], k := 3, tau := 1000, v := NULL, bounds := {}, id := NULL) -> TABLE
 --| What the encrypted vote of the k nearest would answer, in clear: for choosing k, the precision and the reference rows.
 --|
---| The same whole numbers are computed as by `sdc_he_knn_predict`, from columns that are scaled from 0 to 1. `plain` is the class by ordinary
+--| The same whole numbers are computed as under encryption, from columns that are scaled from 0 to 1. `plain` is the class by ordinary
 --| squared distances. Of equally near rows the first is nearer, of classes with as many votes the first wins. Under encryption noise decides
 --| who is nearer where scores are very close: look at questions with a `gap` below 5.
 --|

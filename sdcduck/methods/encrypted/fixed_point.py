@@ -99,7 +99,8 @@ class Records:
         """
         # Whole numbers below 2^53 are exact as floating-point numbers, and so quicker multiplied.
         products = self.encoded(questions).astype(np.float64) @ self.whole.T.astype(np.float64)
-        return self.norms - 2 * products.astype(np.int64)
+        made: Indices = self.norms - 2 * products.astype(np.int64)
+        return made
 
 
 def encoded(questions: Floats, scale: float) -> Indices:
