@@ -79,12 +79,14 @@ class Records:
     @property
     def whole(self) -> Indices:
         """The records as whole numbers."""
-        return np.round(self.tau * self.points / self.v).astype(np.int64)
+        made: Indices = np.round(self.tau * self.points / self.v).astype(np.int64)
+        return made
 
     @property
     def norms(self) -> Indices:
         """The squared norms, in parts of a turn."""
-        return np.round((self.points**2).sum(axis=1) / self.v**2 * TORUS).astype(np.int64)
+        made: Indices = np.round((self.points**2).sum(axis=1) / self.v**2 * TORUS).astype(np.int64)
+        return made
 
     def encoded(self, questions: Floats) -> Indices:
         """Questions in parts of a turn."""
@@ -105,7 +107,8 @@ class Records:
 
 def encoded(questions: Floats, scale: float) -> Indices:
     """Questions in parts of a turn, divided by v times tau."""
-    return np.round(questions / scale * TORUS).astype(np.int64)
+    made: Indices = np.round(questions / scale * TORUS).astype(np.int64)
+    return made
 
 
 @dataclass(frozen=True)
