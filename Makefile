@@ -82,6 +82,7 @@ bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/record_swapping.py
 	@$(BIN)/python benchmarks/masking.py
 	@$(BIN)/python benchmarks/trips.py
+	@$(BIN)/python benchmarks/encrypted.py
 	@$(BIN)/python benchmarks/text.py
 	@$(BIN)/python benchmarks/dp.py
 	@$(BIN)/python benchmarks/sequence.py

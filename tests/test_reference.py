@@ -318,6 +318,8 @@ CALLS = {
     "sdc_trips_synthesize": f"sdc_trips_synthesize({_WALKS}, x := 'age', y := 'age')",
     "sdc_trips_quality": f"sdc_trips_quality({_WALKS}, x := 'age', y := 'age')",
     "sdc_trips_leakage": f"sdc_trips_leakage('people', {_WALKS})",
+    "sdc_prototypes": "sdc_prototypes('people', 'region', ['age'], min_records := 1)",
+    "sdc_he_knn_simulate": "sdc_he_knn_simulate('people', '(SELECT age FROM people)', 'region', k := 1)",
     "sdc_text_mask": f"sdc_text_mask({_TEXTS}, rules := ['year'])",
     "sdc_text_risk": f"sdc_text_risk({_TEXTS}, {_TEXTS})",
     "sdc_text_risk_documents": f"sdc_text_risk_documents({_TEXTS}, {_TEXTS})",

@@ -30,7 +30,7 @@ from sdcduck.quoting import folded, identifier
 
 _FOLDERS = (
     "perturbation", "suppression", "synthesis", "dp", "masking", "risk", "sequence", "guard", "hierarchy", "utility",
-    "models", "trips", "text", "report", "reference",
+    "models", "trips", "encrypted", "text", "report", "reference",
 )  # fmt: skip
 """The folders of ``udfs/``, which stand above this module and are found by their names."""
 FAMILIES: tuple[Family, ...] = tuple(

@@ -1,0 +1,63 @@
+-- Votes of nearest neighbours on questions that stay encrypted, and what they need. All of it needs Python.
+
+--| sdc_prototypes(source, label := NULL, columns := [], n := 10, method := 'means', min_records := 3, bounds := {}, id := NULL, seed := 0) -> TABLE
+--| A few rows that stand for many records with a class: for a vote of nearest neighbours, or to look at.
+--|
+--| Each class gets prototypes by its share of the records, one at least. 'means' are those of clusters of a class (k-means), so that none is
+--| a record; 'records' takes the record nearest to each; 'spaced' takes records at even distances in their order, whatever their class.
+--| Means of few records are still near to these: who publishes them thinks of `min_records`.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records, without NULL
+--| @arg label VARCHAR: the column of the class
+--| @arg columns VARCHAR[]: columns of numbers that say how near records are; []: all but `label` and `id`
+--| @arg n BIGINT: prototypes, at most
+--| @arg method VARCHAR: `means`, `records` or `spaced`
+--| @arg min_records BIGINT: records that a prototype stands for at least; not for `spaced`
+--| @arg bounds STRUCT of lists: public ends of columns, e.g. {'income': [0, 100000]}: numbers outside count as the end; the smallest and largest of the records where it is left out
+--| @arg id VARCHAR: column that puts the records in order, and of equally near ones the first first; NULL: by all columns
+--| @arg seed BIGINT: of the clusters
+--| @column .. its numbers, in the units of `source`, and its class
+--| @column prototype BIGINT: from 1 on
+--| @column records BIGINT: how many it stands for; NULL for `spaced`
+--| @example
+--| CREATE TABLE flowers AS SELECT * FROM (VALUES (5.1, 1.4, 'a'), (4.9, 1.4, 'a'), (5.0, 1.7, 'a'), (6.0, 4.0, 'b'), (6.2, 4.4, 'b'), (6.4, 4.2, 'b'))
+--|     flowers(sepal, petal, kind);
+--| SELECT round(sepal, 2) AS sepal, round(petal, 2) AS petal, kind, records FROM sdc_prototypes('flowers', label := 'kind', n := 2);
+--| @output
+--| sepal | petal | kind | records
+--| ------+-------+------+--------
+--|   5.0 |   1.5 | a    |       3
+--|   6.2 |   4.2 | b    |       3
+--| @source MacQueen (1967); Arthur & Vassilvitskii (2007); the shares of classes are our own
+
+--| sdc_he_knn_simulate(source, questions, label := NULL, columns := [], k := 3, tau := 1000, v := NULL, bounds := {}, id := NULL) -> TABLE
+--| What the encrypted vote of the k nearest would answer, in clear: for choosing k, the precision and the reference rows.
+--|
+--| The same whole numbers are computed as under encryption, from columns that are scaled from 0 to 1. `plain` is the class by ordinary
+--| squared distances. Of equally near rows the first is nearer, of classes with as many votes the first wins. Under encryption noise decides
+--| who is nearer where scores are very close: look at questions with a `gap` below 5.
+--|
+--| Choose by questions that are neither reference rows nor those that are to be answered.
+--|
+--| @args_of sdc_prototypes
+--| @arg source VARCHAR: a table or view, or a query in parentheses: reference rows, such as those of `sdc_prototypes`, without NULL
+--| @arg questions VARCHAR: as `source`: rows with the same columns of numbers, whose class is asked for
+--| @arg columns VARCHAR[]: columns of numbers that say how near rows are; []: all but `label` and `id` that both have
+--| @arg k BIGINT: neighbours that vote
+--| @arg tau BIGINT: the precision
+--| @arg v DOUBLE: what differences of squared distances are divided by, twice, so that the largest fits; NULL: as small as is safe
+--| @column .. as in `questions`: its columns
+--| @column predicted ANY: the class
+--| @column plain ANY: the class by ordinary distances
+--| @column votes BIGINT: how many of the k nearest have the class `predicted`
+--| @column gap DOUBLE: how much farther the next row is than the k-th, in standard deviations of the noise of a comparison; NULL: there is none
+--| @column v DOUBLE: as used
+--| @example
+--| CREATE TABLE known AS SELECT * FROM (VALUES (0.1, 'A'), (0.2, 'A'), (0.6, 'B'), (0.9, 'B')) known(x, kind);
+--| SELECT x, predicted, plain, votes, round(gap) AS gap, v
+--| FROM sdc_he_knn_simulate('known', '(SELECT 0.3 AS x)', label := 'kind', k := 3, v := 4, bounds := {'x': [0, 1]});
+--| @output
+--| x   | predicted | plain | votes |  gap |   v
+--| ----+-----------+-------+-------+------+----
+--| 0.3 | A         | A     |     2 | 85.0 | 4.0
+--| @source Ameur, Aziz, Audigier & Bouzefrane (2022), PSD; rounding each row, and the size of v: this project
