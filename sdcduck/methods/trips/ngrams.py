@@ -11,8 +11,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Indices = NDArray[np.int64]
 
