@@ -28,8 +28,8 @@ class Kernel:
         self._function, self._make = function, made
         self._made: Any = None
 
-    def __call__(self, *arguments: Any) -> Any:
-        return (self._made or self._made_with_others())(*arguments)
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
+        return (self._made or self._made_with_others())(*arguments, **named)
 
     def _made_with_others(self) -> Any:
         """What numba makes of the function, once all that it may call is made, too, and stands among the names."""
