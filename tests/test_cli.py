@@ -190,12 +190,15 @@ def test_the_installed_command() -> None:
 
 
 def test_the_compiler_is_loaded_when_it_is_wanted() -> None:
-    """A gateway, a shell and a guard answer without the methods; the first connection brings them, and of SciPy nothing."""
+    """A gateway, a shell and a guard answer without the methods; the first connection brings these, and of SciPy nothing;
+    what a kernel works out brings the compiler."""
     code = (
         "import sys, sdcduck, sdcduck.cli; heavy = {'numba', 'scipy', 'highspy', 'sklearn'}; "
         "print(heavy & set(sys.modules), sorted(set(sdcduck.__all__) - set(dir(sdcduck)))); "
-        "sdcduck.connect().close(); print('numba' in sys.modules, sorted(m for m in sys.modules if m in "
-        "{'scipy.linalg', 'scipy.optimize', 'scipy.special', 'scipy.stats'}))"
+        "sdcduck.connect().close(); print(sorted(m for m in sys.modules if m in "
+        "{'numba', 'scipy.linalg', 'scipy.optimize', 'scipy.special', 'scipy.stats'})); "
+        "from sdcduck.methods.suppression.echelon import inverse, multiply; "
+        "print(multiply(inverse(3), 3), 'numba' in sys.modules)"
     )
     came = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert came.split() == ["set()", "[]", "True", "[]"]
+    assert came.split() == ["set()", "[]", "[]", "1", "True"]

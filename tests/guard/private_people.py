@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
+
 import sdcduck
+from sdcduck.guard.releases import Releases
 
 PEOPLE = 2000
 REGIONS = ("n", "s", "e", "w")
@@ -39,3 +44,15 @@ def made(path: Path, records: str = RECORDS, **other: str) -> Path:
     con.execute("FROM sdc_declare_public('regions'); FROM sdc_declare_public('areas')").fetchall()
     con.close()
     return path
+
+
+@contextmanager
+def dies_before_it_draws() -> Iterator[None]:
+    """The process of a question ends after it was charged, and before there is any noise."""
+
+    def dies(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(Releases, "_draw", dies)
+        yield

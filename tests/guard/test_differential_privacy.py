@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from private_people import PEOPLE, RECORDS, declared, made
+from private_people import PEOPLE, RECORDS, declared, dies_before_it_draws, made
 
 import sdcduck
 from sdcduck.catalog.cost_files import CostFile
@@ -382,18 +382,11 @@ def test_two_sessions_at_one_moment_are_charged_once(
     assert charges(tmp_path / "register") == 1
 
 
-def test_a_question_that_was_charged_and_got_no_answer_is_not_charged_again(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_question_that_was_charged_and_got_no_answer_is_not_charged_again(make: Make, tmp_path: Path) -> None:
     """The process died between the two: who asks again gets the answer."""
 
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Releases, "_draw", dies)
-        with pytest.raises(KeyboardInterrupt):
-            make().sql("SELECT count(*) FROM people")
+    with dies_before_it_draws(), pytest.raises(KeyboardInterrupt):
+        make().sql("SELECT count(*) FROM people")
     assert charges(tmp_path / "register") == 1
     later = make()
     assert later.sql("SELECT count(*) FROM people").num_rows == 1

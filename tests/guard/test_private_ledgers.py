@@ -10,7 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from private_people import declared, made
+from private_people import declared, dies_before_it_draws, made
 
 import sdcduck
 from sdcduck.catalog import chained_file
@@ -167,17 +167,12 @@ def test_two_logins_at_one_moment_have_one_answer(
 
 
 def test_who_was_charged_when_the_process_died_is_not_charged_again(
-    make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, clock: list[datetime]
+    make: Make, tmp_path: Path, clock: list[datetime]
 ) -> None:
     """Nor in the next period, and nor is anybody else spared."""
 
-    def dies(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    with monkeypatch.context() as patched:
-        patched.setattr(Releases, "_draw", dies)
-        with pytest.raises(KeyboardInterrupt):
-            make(ledger="'login'", epsilon_per="'day'").sql(ALL, user="ann")
+    with dies_before_it_draws(), pytest.raises(KeyboardInterrupt):
+        make(ledger="'login'", epsilon_per="'day'").sql(ALL, user="ann")
     clock[0] += timedelta(days=1)
     guard = make()
     first = number(guard, ALL, "ann")

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from effort import times
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from small_tables import Cell, column, dirae_inner, publication, read_csv
 
 import sdcduck
@@ -17,17 +19,29 @@ from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.optimal import OptimalPattern, optimal_suppression
 
+Array = NDArray[Any]
 
-def solve(
+
+def asked(
     province: str, primaries: list[Cell] | None = None
-) -> tuple[OptimalPattern, dict[Cell, tuple[float, float]], set[Cell]]:
-    """Within one province; primary cells: the given ones, or all inner ones of 1 to 5. Levels: a fifth, rounded up."""
+) -> tuple[list[Cell], DummyMatrix, Array, Array, Array, Array]:
+    """Within one province: names, cells, numbers of inner cells and of all, which are primary, and their levels.
+
+    Primary cells: the given ones, or all inner ones of 1 to 5. Levels: a fifth, rounded up.
+    """
     records = dirae_inner(province)
     x, names = publication(records, [[["region", ""], ["activity", ""]]])
     y = column(records, "value")
     z = x.totals(y)
     primary = (z >= 1) & (z <= 5) if primaries is None else np.array([name in primaries for name in names])
-    level = np.ceil(0.2 * z)
+    return names, x, y, z, primary, np.ceil(0.2 * z)
+
+
+def solve(
+    province: str, primaries: list[Cell] | None = None
+) -> tuple[OptimalPattern, dict[Cell, tuple[float, float]], set[Cell]]:
+    """The cheapest pattern, the intervals of the primary cells in it, and all its cells."""
+    names, x, y, z, primary, level = asked(province, primaries)
     found = optimal_suppression(x, y, primary, level)
     checked = audit(x, z, found.suppressed, upl=level, lpl=level, cells=primary)
     assert checked.protected.all()
@@ -118,12 +132,7 @@ def test_no_pattern_of_a_tiny_linked_table_is_cheaper(seed: int) -> None:
 
 
 def test_out_of_time_still_protects() -> None:
-    records = dirae_inner("01")
-    x, _ = publication(records, [[["region", ""], ["activity", ""]]])
-    y = column(records, "value")
-    z = x.totals(y)
-    primary = (z >= 1) & (z <= 5)
-    level = np.ceil(0.2 * z)
+    _, x, y, z, primary, level = asked("01")
     found = optimal_suppression(x, y, primary, level, time_limit=0.0)
     assert found.status == "time limit"
     assert found.bound <= 44 <= found.objective
@@ -132,12 +141,7 @@ def test_out_of_time_still_protects() -> None:
 
 
 def test_out_of_time_the_pattern_that_was_known_is_given() -> None:
-    records = dirae_inner("01")
-    x, _ = publication(records, [[["region", ""], ["activity", ""]]])
-    y = column(records, "value")
-    z = x.totals(y)
-    primary = (z >= 1) & (z <= 5)
-    level = np.ceil(0.2 * z)
+    _, x, y, z, primary, level = asked("01")
     best = optimal_suppression(x, y, primary, level)
     short = optimal_suppression(x, y, primary, level, time_limit=0.0, start=best.suppressed)
     assert (short.status, short.objective) == ("time limit", best.objective)

@@ -7,9 +7,9 @@ from math import comb
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.masking.pricing import cheap_groups
 
 Matrix = NDArray[np.float64]

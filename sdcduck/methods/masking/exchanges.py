@@ -11,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]

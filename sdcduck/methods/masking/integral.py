@@ -12,9 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.masking.nearest_groups import mdav
 from sdcduck.methods.synthesis.draws import random_bits
 

@@ -7,8 +7,9 @@ Biswal, Arbuckle and Kulik, *Disclosure metrics born from statistical evaluation
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

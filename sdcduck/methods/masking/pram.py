@@ -7,8 +7,9 @@ categories, keeps all counts in expectation: a matrix P is followed by its own w
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

@@ -9,8 +9,9 @@ is a heuristic: what it does not find may still be there.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Matrix = NDArray[np.float64]
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.synthesis.draws import random_bits
 
 Floats = NDArray[np.float64]

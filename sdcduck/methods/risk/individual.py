@@ -13,8 +13,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 _SMALL_CLASS = 20.0
 _NEGLIGIBLE = 1e-17

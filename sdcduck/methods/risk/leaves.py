@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.risk.codes import LARGEST_CODE
 
 LEAF = 256  # rows of a leaf, at most

@@ -14,8 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Codes = NDArray[np.int64]
 Numbers = NDArray[np.float64]

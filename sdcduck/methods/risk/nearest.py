@@ -18,9 +18,9 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.risk.codes import LARGEST_CODE, Coding
 from sdcduck.methods.risk.distinct import distinct
 from sdcduck.methods.risk.leaves import BUCKETS, LEAF, PAD, extents, filled, grow, leaf_of

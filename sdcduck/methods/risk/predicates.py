@@ -13,9 +13,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.risk.attacks import Rate, wilson
 
 EQUAL, UNEQUAL, AT_MOST, AT_LEAST = range(4)

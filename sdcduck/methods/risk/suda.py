@@ -20,8 +20,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 MOST_KEYS = 62
 """A set of keys is a number of so many bits."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from hashlib import blake2b
 
 import numpy as np
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from sdcduck.methods.compiled import njit
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

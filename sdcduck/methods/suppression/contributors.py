@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.suppression.residuals import FREE_ROWS, PRIMARY, STAMP, VALUE, holders, modulo
 
 Array = NDArray[Any]

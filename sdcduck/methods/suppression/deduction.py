@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import scipy
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -61,7 +62,7 @@ class _Queue(NamedTuple):
     places: Array
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _all_left(cptr, cidx, low, high):  # type: ignore[no-untyped-def]
     """The restrictions before any row is fixed."""
     columns = len(cptr) - 1
@@ -87,7 +88,7 @@ def _all_left(cptr, cidx, low, high):  # type: ignore[no-untyped-def]
     return left
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _take_out(rows, value, rptr, ridx, low, high, left, queue):  # type: ignore[no-untyped-def]
     """The rows have their values now: their restrictions are to be looked at again."""
     for r in rows:
@@ -109,7 +110,7 @@ def _take_out(rows, value, rptr, ridx, low, high, left, queue):  # type: ignore[
                 queue.places[1] += 1
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def _fix_rows(c, cptr, cidx, least, most, low, high, left, fixed, value, error, found):  # type: ignore[no-untyped-def]
     """Fixes the rows that restriction c determines, which are written to ``found``; returns how many."""
     at_low = left.low_open[c] == 0 and most[c] - left.taken[c] <= left.low_sum[c] + error
@@ -127,7 +128,7 @@ def _fix_rows(c, cptr, cidx, least, most, low, high, left, fixed, value, error, 
     return count
 
 
-@numba.njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def deduce(cptr, cidx, rptr, ridx, least, most, low, high, error):  # type: ignore[no-untyped-def]
     """Fix the rows that one restriction alone determines, until no more follows: which these are, and their values.
 

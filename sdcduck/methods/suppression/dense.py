@@ -18,9 +18,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.suppression.echelon import new_queue
 from sdcduck.methods.suppression.light import Desk, Light, extend_light, reduced, take_light
 from sdcduck.methods.suppression.sketch import PANEL, SPARE, SPREAD, Decided, decide, sketch_rows

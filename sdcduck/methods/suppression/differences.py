@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Array = NDArray[Any]

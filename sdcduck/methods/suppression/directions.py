@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.suppression.echelon import PRIME, add, fraction, inverse, multiply
 from sdcduck.methods.suppression.matrix import DummyMatrix
 

@@ -11,10 +11,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import intrinsic, njit
 
 PRIME = 2**61 - 1
 HALF = 1 << 30  # fractions of numbers below it are different modulo p
@@ -104,6 +103,8 @@ def widened(pivots: Pivots, room: int) -> Pivots:
 @intrinsic
 def _wide_product(context: Any, a: Any, b: Any) -> Any:
     """a b mod p from the 128 bits of the product: 2^61 = 1, so its two parts of 61 bits are added."""
+    from llvmlite import ir
+    from numba import types
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         wide, long = ir.IntType(128), ir.IntType(64)
@@ -119,7 +120,7 @@ def _wide_product(context: Any, a: Any, b: Any) -> Any:
 @njit(cache=True, nogil=True)
 def multiply(a: int, b: int) -> int:
     """a b mod p for a, b in [0, p)."""
-    return int(_wide_product(a, b))  # type: ignore[call-arg]
+    return int(_wide_product(a, b))
 
 
 @njit(cache=True, nogil=True)
@@ -166,6 +167,8 @@ def fraction(value: int, prime: int = PRIME, bound: int = HALF) -> tuple[int, in
 @intrinsic
 def _zeros_below(context: Any, word: Any) -> Any:
     """How many bits are 0 below the lowest that is 1; the word is not 0."""
+    from llvmlite import ir
+    from numba import types
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.cttz(arguments[0], ir.IntType(1)(1))
@@ -176,6 +179,8 @@ def _zeros_below(context: Any, word: Any) -> Any:
 @intrinsic
 def _zeros_above(context: Any, word: Any) -> Any:
     """How many bits are 0 above the highest that is 1; the word is not 0."""
+    from llvmlite import ir
+    from numba import types
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         return builder.ctlz(arguments[0], ir.IntType(1)(1))
@@ -186,13 +191,13 @@ def _zeros_above(context: Any, word: Any) -> Any:
 @njit(cache=True, nogil=True)
 def lowest(word: int) -> int:
     """The place of the lowest bit of a word that is 1."""
-    return int(_zeros_below(word))  # type: ignore[call-arg]
+    return int(_zeros_below(word))
 
 
 @njit(cache=True, nogil=True)
 def highest(word: int) -> int:
     """The place of the highest bit of a word that is 1."""
-    return int(63 - _zeros_above(word))  # type: ignore[call-arg]
+    return int(63 - _zeros_above(word))
 
 
 @njit(cache=True, nogil=True)
@@ -234,6 +239,8 @@ def pop_greatest(queue: Queue, bound: int) -> int:
 @intrinsic
 def prefetch(context: Any, array: Any, index: Any) -> Any:
     """Asks for the memory of an entry that is read soon: most pivots are short and lie far from each other."""
+    from llvmlite import ir
+    from numba import types
 
     def code(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
@@ -253,7 +260,7 @@ def await_pivot(pivots: Pivots, scratch: Scratch, row: Any) -> None:
     k = pivots.number_of[row]
     if k >= 0:
         push(scratch.queue, k)
-        prefetch(pivots.rows, pivots.start[k])  # type: ignore[call-arg]
+        prefetch(pivots.rows, pivots.start[k])
         prefetch(pivots.values, pivots.start[k])
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.suppression.echelon import (
     PRIME,
     Pivots,
@@ -157,7 +157,7 @@ def null_vector(pivots: Pivots, links: Links, first: Any) -> tuple[int, int]:
                     links.touched[at(touched)] = owner >> 2
                     touched += 1
                     push(links.queue, links.rows[own].number)
-                    prefetch(links.owners, links.rows[own].start)  # type: ignore[call-arg]
+                    prefetch(links.owners, links.rows[own].start)
         k = pop_greatest(links.queue, k)
         row = at(pivots.row_of[k])
     return touched, work

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.suppression import echelon
 from sdcduck.methods.suppression.echelon import PRIME, Pivots, fraction
 from sdcduck.methods.suppression.elimination import cell_indices

@@ -13,11 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import highspy
-import numba
 import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
@@ -307,7 +307,7 @@ def _round_rows(
     return y - rest + base * up
 
 
-@numba.njit(cache=True)
+@njit(cache=True)
 def _choose(gain, gram, place, total):  # type: ignore[no-untyped-def]
     """Which rows go up: greedily the row with the largest gain, then exchanges of the row with the smallest.
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.suppression.batch import DEPENDENT, PUBLISHED, SECONDARY
 from sdcduck.methods.suppression.three_primes import BadPrimes, centre, centred, inverse, invert_upper, take_off
 

@@ -14,9 +14,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.synthesis.laws import SMALLEST_SIGMA
 
 LARGEST_MEAN = 1e12

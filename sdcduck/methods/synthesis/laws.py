@@ -18,8 +18,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numba import njit
 from numpy.typing import ArrayLike, NDArray
+
+from sdcduck.methods.compiled import njit
 
 Floats = NDArray[np.float64]
 

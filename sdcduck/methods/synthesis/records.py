@@ -15,9 +15,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.synthesis.draws import _GAMMA, _normal, _start, _uniform, random_bits
 from sdcduck.methods.synthesis.trees import (
     INFINITY,

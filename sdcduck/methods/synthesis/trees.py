@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 LARGEST_SAMPLE = 2**24
 """Records that a tree can be fitted to: ranks beyond it would not be exact as 32-bit floats."""

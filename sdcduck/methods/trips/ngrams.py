@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Indices = NDArray[np.int64]
 

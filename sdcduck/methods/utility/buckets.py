@@ -8,8 +8,9 @@ both sides. Closed on the left they are the groups of the R package synthpop.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Floats = NDArray[np.float64]
 

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from itertools import combinations, islice
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from sdcduck.methods.compiled import njit
 
 Counts = NDArray[np.uint32]
 
