@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,7 +31,7 @@ from sdcduck.guard.listings import listed
 from sdcduck.guard.own_macros import NOT_OURS, macros_of
 from sdcduck.guard.passes.pivot_values import written_out
 from sdcduck.guard.planned import Planned, Plans, call_of
-from sdcduck.guard.question import Constant, Question, columns_of, written_down
+from sdcduck.guard.question import Constant, Question, columns_of, unforeseen, written_down
 from sdcduck.guard.question_budgets import QuestionBudgets
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rehearsal import questions, rehearsed
@@ -193,6 +194,10 @@ class Guard:
         except Refused as refused:
             self.audit.write(query, user, start, refused.code, 0, rewritten, version, parameters=given)
             planned.refused(refused.code)
+            raise
+        except BaseException as problem:
+            with suppress(Refused):  # the log cannot be written: what went wrong before is what is said
+                self.audit.write(query, user, start, unforeseen(problem), 0, rewritten, version, parameters=given)
             raise
         self.audit.write(query, user, start, "answered", answer.num_rows, rewritten, version, parameters=given)
         try:

@@ -139,6 +139,13 @@ class Question:
         except Refused as refused:
             self._refuse(refused)
             raise
+        except BaseException as problem:
+            self._over = True
+            self._forget_held()
+            with suppress(Refused):  # the log cannot be written: what went wrong before is what is said
+                self._write(unforeseen(problem))
+            self.close()
+            raise
         return columns
 
     def read(self) -> pa.RecordBatch | None:
@@ -315,6 +322,18 @@ class Question:
             parameters=self._parameters,
         )
         self._begun = verdict == _BEGUN
+
+
+def unforeseen(problem: BaseException) -> str:
+    """What the audit log says of a question that ended in no refusal: somebody let go of it, or it failed.
+
+    Its charges stay. So a question that is stopped by Ctrl-C is there, too, which DuckDB says in an error of its own.
+
+    >>> unforeseen(KeyboardInterrupt()), unforeseen(RuntimeError("Query interrupted")), unforeseen(RecursionError())
+    ('abandoned', 'abandoned', 'SDC090')
+    """
+    let_go = isinstance(problem, KeyboardInterrupt) or str(problem) == "Query interrupted"
+    return _ABANDONED if let_go else "SDC090"
 
 
 def written_down(parameters: Parameters) -> str:

@@ -109,7 +109,8 @@ NASTY = {
     "DECIMAL": ["999999999999999.999", "0"], "DATE": ["infinity", "-infinity", "2020-01-01", "5877642-06-25 (BC)"],
     "VARCHAR": ["", "ab", "[", "%", "\\", "%q", "é", "2020-01-01", "timezone", "day"],
     "TIMESTAMP": ["infinity", "-infinity", "2020-01-01", "290309-12-22 (BC) 00:00:00"],
-    "TIMESTAMP WITH TIME ZONE": ["infinity", "2020-01-01 00:00:00+00"], "TIMESTAMP_NS": ["2020-01-01"],
+    "TIMESTAMP WITH TIME ZONE": ["infinity", "2020-01-01 00:00:00+00"], "TIMESTAMP_NS": ["2020-01-01", "infinity", "-infinity", "1677-09-22", "2262-04-11 23:47:16.854775"],
+    "TIMESTAMPTZ_NS": ["2020-01-01 00:00:00+00", "infinity", "-infinity", "1677-09-22 00:00:00+00", "2262-04-11 23:47:16.854775+00"],
     "TIME": ["00:00:00"], "TIME WITH TIME ZONE": ["00:00:00+01"], "BLOB": ["\\xFF", ""], "BIT": ["101", "1"],
     "INTERVAL": ["0 days", "-1 day", "1 month 1 day", "178956970 years", "3 months"],
     "UUID": ["00000000-0000-0000-0000-000000000000"],
@@ -168,7 +169,8 @@ def test_no_function_over_records_raises_an_error(con: duckdb.DuckDBPyConnection
 
 TIMES = {
     "DATE": ["2020-01-01", "infinity", "-infinity"], "TIMESTAMP": ["2020-01-01 10:00:00", "infinity"],
-    "TIMESTAMPTZ": ["2020-01-01 10:00:00+00", "infinity"], "TIMESTAMP_NS": ["2020-01-01"], "TIMESTAMP_S": ["2020-01-01"],
+    "TIMESTAMPTZ": ["2020-01-01 10:00:00+00", "infinity"], "TIMESTAMP_NS": ["2020-01-01", "infinity", "-infinity", "1677-09-22", "2262-04-11 23:47:16.854775"],
+    "TIMESTAMPTZ_NS": ["2020-01-01 00:00:00+00", "infinity", "-infinity", "1677-09-22 00:00:00+00", "2262-04-11 23:47:16.854775+00"], "TIMESTAMP_S": ["2020-01-01"],
     "TIME": ["10:00:00"], "TIMETZ": ["10:00:00+01"], "INTERVAL": ["1 day", "-3 months"],
 }  # fmt: skip
 
