@@ -97,24 +97,26 @@ def plan_protect(
         policy = replace(policy, sequence=limit)
     _check_beside_others(cursor, policy)
 
-    def store() -> pa.Table:
-        noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
-        made_of = catalog.read_by(cursor, table.text).definition
-        replaced = _policy(session, policy.name, policy.role) is not None
-        make_ledger(session.cursor(), policy)
-        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
-        return pa.table(
-            {
-                "name": [table.text],
-                "method": [method],
-                "rows": [rows],
-                "units": [number],
-                "one_row_per_unit": [alone],
-                "replaced": [replaced],
-            }
-        )
+    return Rows(lambda: _stored(session, table, policy, number, alone=alone))
 
-    return Rows(store)
+
+def _stored(session: Session, table: Source, policy: Policy, units: int, *, alone: bool) -> pa.Table:
+    """Store a policy, and what is said of it."""
+    noise_secret = "" if policy.record_key is None else _noise_secret(session, table, policy.record_key)
+    made_of = catalog.read_by(session.cursor(), table.text).definition
+    replaced = _policy(session, policy.name, policy.role) is not None
+    make_ledger(session.cursor(), policy)
+    catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
+    return pa.table(
+        {
+            "name": [table.text],
+            "method": [policy.method],
+            "rows": [policy.records],
+            "units": [units],
+            "one_row_per_unit": [alone],
+            "replaced": [replaced],
+        }
+    )
 
 
 def _check_beside_others(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
