@@ -258,7 +258,7 @@ def report(
 
     The options are the arguments of sdc_suppress (sdcduck functions sdc_suppress). The file is only read.
     """
-    rules = {
+    rules: dict[str, Any] = {
         "rules": rule_set, "max_count": max_count, "protect_zeros": protect_zeros or None,
         "min_contributors": min_contributors,
         "dominance": f"[{', '.join(map(_pair, dominance))}]" if dominance else None, "p_percent": p_percent,
