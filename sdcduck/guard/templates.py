@@ -164,7 +164,9 @@ class Template:
 
     def filled(self, constants: Sequence[str]) -> Rewritten:
         """What the question with these constants is rewritten to."""
-        texts = ["".join([part if isinstance(part, str) else constants[part] for part in parts]) for parts in self.parts]
+        texts = [
+            "".join([part if isinstance(part, str) else constants[part] for part in parts]) for parts in self.parts
+        ]
         return _with_texts(self.rewritten, texts)
 
 
@@ -176,7 +178,9 @@ def _texts(rewritten: Rewritten) -> list[str]:
 def _renamed(rewritten: Rewritten) -> Rewritten:
     """The same with names by their places where they were made up anew (`render`): two rewritings have two of them."""
     names: dict[str, str] = {}
-    texts = [_MADE_UP.sub(lambda name: names.setdefault(name[0], f'"{len(names)}"'), text) for text in _texts(rewritten)]
+    texts = [
+        _MADE_UP.sub(lambda name: names.setdefault(name[0], f'"{len(names)}"'), text) for text in _texts(rewritten)
+    ]
     return _with_texts(rewritten, texts)
 
 

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _POSITIONS = 1000  # a quantile is one of so many parts of its bounds
 _SHARES = 1000  # and of one part in so many of the records
 _STEPS = 24
-"""A bound is so many bits of steps: the grid is far finer than the noise, and sums of so many steps are exact as DOUBLE.
+"""A bound is so many bits of steps: the grid is far finer than the noise, and sums of these are exact as DOUBLE.
 
 Whole numbers up to 2 ** 53 are, in whatever order they are added, and so are the sums of `MOST_AS_DOUBLE` records. To
 make them BIGINT first takes as long as all the rest of a sum.
