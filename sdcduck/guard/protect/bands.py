@@ -51,7 +51,11 @@ def is_with_numbers(column: exp.Column) -> bool:
     [True, True, True, True, False, False, False, False]
     """
     compared = column.parent
-    if not isinstance(compared, _COMPARED) or (isinstance(compared, exp.Between) and compared.args.get("symmetric")):
+    if (
+        compared is None
+        or not isinstance(compared, _COMPARED)
+        or (isinstance(compared, exp.Between) and compared.args.get("symmetric"))
+    ):
         return False
     others = [part for part in compared.iter_expressions() if part is not column]
     return bool(others) and all(_number(part) is not None for part in others)
