@@ -231,7 +231,7 @@ class _Block:
         measure, of_key, kind = column(name), column(self._spelled[str(self._key)]), self._source.types[name]
         floating = kind == "DOUBLE"
         ends = semantics.largest(measure, of_key, floating=floating)
-        parts = {
+        parts: dict[str, exp.Expr] = {
             part: self._cell(self.cells.number(end, kind)) for part, end in zip(("high", "low"), ends, strict=True)
         }
         parts["without"] = self._cell(self.cells.number(semantics.without(of_key), "BIGINT"))
