@@ -58,7 +58,7 @@ def cut(sql: str, sources: Mapping[str, Source], engine: Semantics) -> Cut:
     SELECT COUNT(*) AS "c0", "region" AS "c1" FROM "people" GROUP BY "region" HAVING COUNT(*) > 0
     >>> print(halves.sql)
     SELECT people.region AS g, CAST(COALESCE(SUM("people"."_sdc_i0"), 0) AS BIGINT) AS n FROM (SELECT
-    CAST("c0" AS BIGINT) AS "_sdc_i0", CAST("c1" AS VARCHAR) AS "region" FROM temp.main."_sdc_cells_0") AS "people"
+    CAST("c0" AS BIGINT) AS "_sdc_i0", CAST("c1" AS TEXT) AS "region" FROM temp.main."_sdc_cells_0") AS "people"
     WHERE UPPER(people.region) > $1 GROUP BY people.region
     """
     tree = parse_one(sql, read="duckdb")

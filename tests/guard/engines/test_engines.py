@@ -192,6 +192,7 @@ _QUESTIONS = (
     "GROUP BY GROUPING SETS ((upper(region), age // 10), (age // 10), ()) HAVING count(*) > 3",
     "SELECT sum(fee) FILTER (WHERE sex = 'f') AS f, count(income) AS n, avg(income) AS a FROM people WHERE age::DOUBLE / 7 < 5",
     "SELECT region, count(*) AS n FROM people WHERE age > 1000 GROUP BY region",
+    "SELECT sum(fee * 2 + hours) AS both FROM people",
 )
 
 
@@ -244,7 +245,6 @@ def _as_duckdb(tables: dict[str, pa.Table]) -> Any:
     [
         "SELECT median(income) FROM people",
         "SELECT stddev(fee) FROM people",
-        "SELECT sum(fee * 2 + hours) FROM people",
         "SELECT sex, count(*) FROM people WHERE id IN (SELECT id FROM people WHERE age > 20) GROUP BY sex",
     ],
 )
