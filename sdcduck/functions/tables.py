@@ -141,7 +141,7 @@ def attack_singling_out(
 def attribute_inference(
     con: DuckDBPyConnection, /, attacker: str, victims: str | None = None, sensitive: str | None = None,
     keys: Sequence[str] = (), prediction: str | None = None, repeats: int = 10, trees: int = 100,
-    confidence: float = 0.95, seed: int = 0
+    confidence: float = 0.95, seed: int = 0, member: str | None = None
 ) -> DuckDBPyRelation:
     """What a released model adds to what can be guessed of people anyway: three attacks, and what each gains over the
     one before."""
@@ -1671,7 +1671,8 @@ def trips_quality(
 @table_function("sdc_trips_synthesize")
 def trips_synthesize(
     con: DuckDBPyConnection, /, source: str, n: int | None = None, k: int = 3, context: int = 3, start: str = "uniform",
-    trip: str = "trip", seq: str = "seq", cell: str = "cell", x: str = "lon", y: str = "lat", seed: int = 0
+    trip: str = "trip", seq: str = "seq", cell: str = "cell", x: str = "lon", y: str = "lat", seed: int = 0,
+    engine: str = "ngram", epochs: int = 250, units: int = 256
 ) -> DuckDBPyRelation:
     """Synthetic trips: from cell to cell, each time by lot among the `k` cells that came next most often."""
 
