@@ -20,9 +20,9 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from sdcduck.methods.compiled import njit
 from sdcduck.methods.encrypted.transform import forward, inverse, roots
 
 Words = NDArray[np.uint32]
