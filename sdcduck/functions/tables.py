@@ -540,7 +540,7 @@ def global_risk(
 @table_function("sdc_he_knn_simulate")
 def he_knn_simulate(
     con: DuckDBPyConnection, /, source: str, questions: str, label: str | None = None, columns: Sequence[str] = (),
-    k: int = 3, tau: int = 1000, v: float | None = None, bounds: Mapping[str, Any] = {}, id: str | None = None
+    k: int = 3, tau: int = 1000, v: float | None = None, bounds: Mapping[str, Any] | None = None, id: str | None = None
 ) -> DuckDBPyRelation:
     """What the encrypted vote of the k nearest would answer, in clear: for choosing k, the precision and the reference
     rows."""
@@ -976,7 +976,8 @@ def protect(
 @table_function("sdc_prototypes")
 def prototypes(
     con: DuckDBPyConnection, /, source: str, label: str | None = None, columns: Sequence[str] = (), n: int = 10,
-    method: str = "means", min_records: int = 3, bounds: Mapping[str, Any] = {}, id: str | None = None, seed: int = 0
+    method: str = "means", min_records: int = 3, bounds: Mapping[str, Any] | None = None, id: str | None = None,
+    seed: int = 0
 ) -> DuckDBPyRelation:
     """A few rows that stand for many records with a class: for a vote of nearest neighbours, or to look at."""
 

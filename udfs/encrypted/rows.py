@@ -74,7 +74,7 @@ class Known:
             for one in (relation, *(() if beside is None else (beside,))):
                 one.number(name, "columns")
         refuse_taken([*names, known], taken)
-        pairs = pairs_of(names, bounds, "bounds", _BOUNDS)
+        pairs = {} if bounds is None else pairs_of(names, bounds, "bounds", _BOUNDS)
         for name, (low, high) in pairs.items():
             if not 0 < high - low < float("inf"):
                 raise wrong("bounds", f"have the smaller number first, for column '{name}'")

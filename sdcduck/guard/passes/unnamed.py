@@ -30,6 +30,8 @@ def names_in_duckdb(con: duckdb.DuckDBPyConnection, reading: Reading, said: Sequ
     ['a', 'two', '(1 + 1)', "len('A')", 'CAST(3 AS INTEGER)']
     >>> names_in_duckdb(con, read(con, "SELECT max(COLUMNS('inc.*')), 1+1"), ["income", "x"])
     ['income', '(1 + 1)']
+    >>> names_in_duckdb(con, read(con, "SELECT a, count(*) FROM t GROUP BY ALL ORDER BY ALL"), ["a", "x"])
+    ['a', 'count_star()']
 
     Args:
         reading: of the query by DuckDB's parser.
@@ -73,11 +75,12 @@ def _listed(reading: Reading) -> list[dict[str, Any]]:
 
 def _of_nothing(root: dict[str, Any], node: dict[str, Any], item: dict[str, Any]) -> str:
     """DuckDB's tree of a SELECT of one expression, from no table."""
-    kept = {"type", "select_list", "from_table", "aggregate_handling", "group_expressions", "group_sets"}
+    kept = {"type", "select_list", "from_table", "group_expressions", "group_sets"}
     empty = {"type": "EMPTY", "alias": "", "sample": None}
     bare: dict[str, Any] = {name: value for name, value in node.items() if name in kept}
     bare |= {"select_list": [item], "from_table": empty, "group_expressions": [], "group_sets": []}
     bare |= {
+        "aggregate_handling": "STANDARD_HANDLING",  # GROUP BY ALL is written behind the expression
         "modifiers": [],
         "cte_map": {"map": []},
         "where_clause": None,

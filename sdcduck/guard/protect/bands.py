@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from decimal import Decimal
+from itertools import pairwise
 
 from sqlglot import exp
 
@@ -19,6 +20,7 @@ from sdcduck.guard.expressions import decimals, family, is_wide
 _MIRRORED: dict[type[exp.Expr], type[exp.Expr]] = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
 _PLAIN = re.compile(r"(?:0|[1-9]\d*)(?:\.\d+)?")
 _MOST_ZEROS = 2  # decimals that may be written behind a border that has none
+_FARTHEST, _MOST_DECIMALS = 10**9, 4
 _COMPARED = (*_MIRRORED, exp.Between, exp.EQ, exp.NEQ, exp.In)
 
 
@@ -59,6 +61,40 @@ def is_with_numbers(column: exp.Column) -> bool:
         return False
     others = [part for part in compared.iter_expressions() if part is not column]
     return bool(others) and all(_number(part) is not None for part in others)
+
+
+def is_asked_whether(column: exp.Column) -> bool:
+    """Whether a column stands in a comparison with written numbers, or is asked whether it is NULL."""
+    above = column.parent
+    is_null = isinstance(above, exp.Is) and isinstance(above.expression, exp.Null)
+    return is_null or (is_with_numbers(column) and all(_is_short(number) for number in compared_numbers(column)))
+
+
+def compared_numbers(column: exp.Column) -> list[Decimal]:
+    """The numbers that a column is compared with in such a comparison."""
+    above = column.parent
+    others = [] if above is None or isinstance(above, exp.Is) else above.iter_expressions()
+    return [number for number in map(_number, others) if number is not None]
+
+
+def values_between(borders: Sequence[Decimal]) -> list[Decimal]:
+    """Values for which comparisons with borders come out in every way that they can.
+
+    >>> [str(value) for value in values_between([Decimal("2.5"), Decimal(4), Decimal("2.50")])]
+    ['1.5', '2.5', '3.25', '4', '5']
+    >>> values_between([])
+    [Decimal('0')]
+    """
+    ordered = sorted(set(borders))
+    if not ordered:
+        return [Decimal(0)]
+    inside = [value for low, high in pairwise(ordered) for value in (low, (low + high) / 2)]
+    return [ordered[0] - 1, *inside, ordered[-1], ordered[-1] + 1]
+
+
+def _is_short(number: Decimal) -> bool:
+    """Whether a DOUBLE tells it and the middle to the next such number apart, and every type has room for it."""
+    return abs(number) < _FARTHEST and _decimals(number) <= _MOST_DECIMALS
 
 
 def compared_with(column: exp.Column) -> str | None:

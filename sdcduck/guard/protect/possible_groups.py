@@ -10,7 +10,11 @@
         JOIN regions USING (region)
     GROUP BY area
 
-Columns of records without a domain are unknown here, and so is all that is made of them. A condition on anything
+Of a measure it is known how comparisons with numbers can come out that are written in the question (``GROUP BY CASE
+WHEN income > 2000 THEN 'high' ELSE 'low' END``): as they do for these numbers, for those in the middle of two, for one
+below and one above all, and for NULL. NaN is greater than any number.
+
+Other columns of records without a domain are unknown here, and so is all that is made of them. A condition on anything
 unknown is left out, and so is a relation that is joined by it: more groups are possible then, never fewer. So each
 record is in a group that is possible, and which are follows from the question, from what was declared and from public
 tables.
@@ -19,12 +23,14 @@ tables.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal
 
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import TIMES, conjuncts, is_aggregate, is_query
 from sdcduck.guard.methods.dp import value_of
+from sdcduck.guard.protect.bands import compared_numbers, is_asked_whether, values_between
 from sdcduck.guard.protect.materialize import APART
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scope import Scope, aliased
@@ -48,6 +54,7 @@ class Level:
         public: the aliases of public relations that can be joined without records.
         private: the lower-case names of columns that may be grouped by though nobody may know their values.
         beside: the aliases of public relations that are joined by these.
+        measures: the lower-case names of measures, of which comparisons with written numbers are known.
     """
 
     select: exp.Select
@@ -58,13 +65,20 @@ class Level:
     public: set[str] = field(default_factory=set)
     private: frozenset[str] = frozenset()
     beside: set[str] = field(default_factory=set)
+    measures: frozenset[str] = frozenset()
+
+    def _knows_column(self, column: exp.Column) -> bool:
+        if column.table != self.alias:
+            return column.table in self.public
+        return folded(column.name) in self.known or (self.is_measure(column) and is_asked_whether(column))
+
+    def is_measure(self, column: exp.Column) -> bool:
+        """Whether this is a measure of the table itself."""
+        return column.table == self.alias and folded(column.name) in self.measures
 
     def knows(self, node: exp.Expr) -> bool:
         """Whether an expression can be worked out without records."""
-        return all(
-            folded(column.name) in self.known if column.table == self.alias else column.table in self.public
-            for column in columns_of(node)
-        )
+        return all(map(self._knows_column, columns_of(node)))
 
     def unknown(self, node: exp.Expr) -> exp.Column | None:
         """A column of an expression that is not known without records, and may not be grouped by in spite of that."""
@@ -73,9 +87,8 @@ class Level:
     def may_group(self, node: exp.Expr) -> bool:
         """Whether an expression is known without records, or groups that nobody may know may be made of it."""
         return all(
-            folded(column.name) in self.known | self.private
-            if column.table == self.alias
-            else column.table in self.public | self.beside
+            self._knows_column(column)
+            or (folded(column.name) in self.private if column.table == self.alias else column.table in self.beside)
             for column in columns_of(node)
         )
 
@@ -108,10 +121,11 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
     for relation in [source, *(join.this for join in joins)]:
         if any(value for part, value in relation.args.items() if part not in ("this", "alias", "db", "catalog")):
             raise Refused("SDC081", "records in an unusual place")
-    alias, inner = source.alias_or_name, None
+    alias, inner, measures = source.alias_or_name, None, frozenset[str]()
     if id(source) in scope.progress.records:
         known = frozenset(folded(name) for name, _, _ in scope.policy.privacy.domains)
         private = frozenset(map(folded, scope.policy.privacy.private))
+        measures = frozenset(map(folded, scope.policy.measures)) - known - private
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
         inner = _level(scope, source.this, is_block=False)
         items = [item for item in inner.select.expressions if inner.knows(item.unalias())]
@@ -120,7 +134,7 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
         private = frozenset(folded(item.alias_or_name) for item in others) - known
     else:
         raise Refused("SDC081", "records that stand neither in a table nor in a subquery")
-    found = Level(select, scope.policy, alias, inner, known, private=private)
+    found = Level(select, scope.policy, alias, inner, known, private=private, measures=measures)
     aliases = {alias}
     for join in joins:
         if not _is_public(join.this, scope.progress, _apart(select)):
@@ -224,7 +238,13 @@ def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
 
 def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
     """A level over domains: these of its columns, and all conditions that are known."""
-    conditions = level.conditions()
+    grouped = {folded(column.name) for item in items for column in columns_of(item) if level.is_measure(column)}
+    # A condition on a measure that no group is made of would only multiply the combinations.
+    conditions = [
+        part
+        for part in level.conditions()
+        if all(folded(column.name) in grouped for column in columns_of(part) if level.is_measure(column))
+    ]
     parts: list[exp.Expr] = [*items, *conditions]
     joins: list[exp.Join] = []
     for join in reversed(level.select.args.get("joins") or []):
@@ -236,7 +256,7 @@ def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
     asked = {folded(column.name) for part in parts for column in columns_of(part) if column.table == level.alias}
     made = exp.Select(expressions=items)
     if level.inner is None:
-        made.set("from_", exp.From(this=_combinations(level.policy, asked, identifier(level.alias))))
+        made.set("from_", exp.From(this=_combinations(level, asked, _borders(level, parts))))
     else:
         shown = [item.copy() for item in level.inner.select.expressions if folded(item.alias_or_name) in asked]
         inner = _over_domains(level.inner, shown or [exp.alias_(exp.Literal.number(1), "_one", quoted=True)])
@@ -254,21 +274,36 @@ def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
 _NO_DOMAIN = "groups of '{0}', for which the custodian declared no domain: domains := {{'{0}': [..]}}"
 
 
-def _combinations(policy: Policy, asked: set[str], alias: str) -> exp.Expr:
-    """All combinations of the values of domains, and of none, as a relation of this name."""
-    every, number = [], 1
-    for place, (name, kind, values) in enumerate(policy.privacy.domains):
-        if folded(name) not in asked:
-            continue
+def _borders(level: Level, parts: list[exp.Expr]) -> dict[str, list[Decimal]]:
+    """The numbers that each measure is compared with in these parts."""
+    found: dict[str, list[Decimal]] = {}
+    for column in (column for part in parts for column in columns_of(part) if level.is_measure(column)):
+        found.setdefault(folded(column.name), []).extend(compared_numbers(column))
+    return found
+
+
+def _combinations(level: Level, asked: set[str], borders: dict[str, list[Decimal]]) -> exp.Expr:
+    """All combinations of the values of domains and between borders, and of none, as a relation."""
+    every = [
+        (name, kind, [value_of(kind, text) for text in values])
+        for name, kind, values in level.policy.privacy.domains
+        if folded(name) in asked
+    ]
+    every += [
+        (name, "DOUBLE", [value_of("DOUBLE", str(value)) for value in values_between(borders[folded(name)])])
+        for name in level.policy.measures
+        if folded(name) in borders
+    ]
+    number, relations = 1, []
+    for place, (name, kind, values) in enumerate(every):
         number *= len(values) + 1
-        rows = ", ".join(
-            f"({value})" for value in (*(value_of(kind, text) for text in values), f"CAST(NULL AS {kind})")
-        )
-        every.append(f"(VALUES {rows}) AS _d{place}({identifier(name)})")
+        rows = ", ".join(f"({value})" for value in (*values, f"CAST(NULL AS {kind})"))
+        relations.append(f"(VALUES {rows}) AS _d{place}({identifier(name)})")
     if number > _MOST_COMBINATIONS:
         raise Refused("SDC081", f"more than {_MOST_COMBINATIONS} groups: ask for fewer columns at a time")
     relation: exp.Expr = parse_one(
-        f"SELECT 1 FROM (SELECT * FROM {' CROSS JOIN '.join(every) or '(SELECT 1)'}) AS {alias}", read="duckdb"
+        f"SELECT 1 FROM (SELECT * FROM {' CROSS JOIN '.join(relations) or '(SELECT 1)'}) AS {identifier(level.alias)}",
+        read="duckdb",
     )
     made: exp.Expr = relation.args["from_"].this
     return made
