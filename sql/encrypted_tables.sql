@@ -1,6 +1,6 @@
 -- Votes of nearest neighbours on questions that stay encrypted, and what they need. All of it needs Python.
 
---| sdc_prototypes(source, label := NULL, columns := [], n := 10, method := 'means', min_records := 3, bounds := {}, id := NULL, seed := 0) -> TABLE
+--| sdc_prototypes(source, label := NULL, columns := [], n := 10, method := 'means', min_records := 3, bounds := NULL, id := NULL, seed := 0) -> TABLE
 --| A few rows that stand for many records with a class: for a vote of nearest neighbours, or to look at.
 --|
 --| Each class gets prototypes by its share of the records, one at least. 'means' are those of clusters of a class (k-means), so that none is
@@ -30,7 +30,7 @@
 --|   6.2 |   4.2 | b    |       3
 --| @source MacQueen (1967); Arthur & Vassilvitskii (2007); the shares of classes are our own
 
---| sdc_he_knn_simulate(source, questions, label := NULL, columns := [], k := 3, tau := 1000, v := NULL, bounds := {}, id := NULL) -> TABLE
+--| sdc_he_knn_simulate(source, questions, label := NULL, columns := [], k := 3, tau := 1000, v := NULL, bounds := NULL, id := NULL) -> TABLE
 --| What the encrypted vote of the k nearest would answer, in clear: for choosing k, the precision and the reference rows.
 --|
 --| The same whole numbers are computed as under encryption, from columns that are scaled from 0 to 1. `plain` is the class by ordinary

@@ -141,7 +141,7 @@ def attack_singling_out(
 def attribute_inference(
     con: DuckDBPyConnection, /, attacker: str, victims: str | None = None, sensitive: str | None = None,
     keys: Sequence[str] = (), prediction: str | None = None, repeats: int = 10, trees: int = 100,
-    confidence: float = 0.95, seed: int = 0
+    confidence: float = 0.95, seed: int = 0, member: str | None = None
 ) -> DuckDBPyRelation:
     """What a released model adds to what can be guessed of people anyway: three attacks, and what each gains over the
     one before."""
@@ -540,7 +540,7 @@ def global_risk(
 @table_function("sdc_he_knn_simulate")
 def he_knn_simulate(
     con: DuckDBPyConnection, /, source: str, questions: str, label: str | None = None, columns: Sequence[str] = (),
-    k: int = 3, tau: int = 1000, v: float | None = None, bounds: Mapping[str, Any] = {}, id: str | None = None
+    k: int = 3, tau: int = 1000, v: float | None = None, bounds: Mapping[str, Any] | None = None, id: str | None = None
 ) -> DuckDBPyRelation:
     """What the encrypted vote of the k nearest would answer, in clear: for choosing k, the precision and the reference
     rows."""
@@ -976,7 +976,8 @@ def protect(
 @table_function("sdc_prototypes")
 def prototypes(
     con: DuckDBPyConnection, /, source: str, label: str | None = None, columns: Sequence[str] = (), n: int = 10,
-    method: str = "means", min_records: int = 3, bounds: Mapping[str, Any] = {}, id: str | None = None, seed: int = 0
+    method: str = "means", min_records: int = 3, bounds: Mapping[str, Any] | None = None, id: str | None = None,
+    seed: int = 0
 ) -> DuckDBPyRelation:
     """A few rows that stand for many records with a class: for a vote of nearest neighbours, or to look at."""
 
@@ -1671,7 +1672,8 @@ def trips_quality(
 @table_function("sdc_trips_synthesize")
 def trips_synthesize(
     con: DuckDBPyConnection, /, source: str, n: int | None = None, k: int = 3, context: int = 3, start: str = "uniform",
-    trip: str = "trip", seq: str = "seq", cell: str = "cell", x: str = "lon", y: str = "lat", seed: int = 0
+    trip: str = "trip", seq: str = "seq", cell: str = "cell", x: str = "lon", y: str = "lat", seed: int = 0,
+    engine: str = "ngram", epochs: int = 250, units: int = 256
 ) -> DuckDBPyRelation:
     """Synthetic trips: from cell to cell, each time by lot among the `k` cells that came next most often."""
 
