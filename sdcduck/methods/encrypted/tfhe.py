@@ -67,7 +67,7 @@ class Parameters:
 
 PAPER = Parameters()
 TOY = Parameters(n=128, ones=7)
-"""Hides nothing, and is quick: for tests and examples. With so few bits of 1 rounding costs what it does in the paper."""
+"""Hides nothing, and is quick: for tests and examples. Rounding costs what it does in the paper."""
 
 
 def stream(seed: int) -> Draw:
