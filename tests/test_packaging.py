@@ -86,6 +86,7 @@ def test_the_wheel_carries_every_module_and_sql_file_and_nothing_else(wheel: Pat
         for path in (ROOT / folder).rglob("*.py")
     }
     expected |= {f"sdcduck/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "sql").rglob("*.sql")}
+    expected |= {path.relative_to(ROOT).as_posix() for path in (ROOT / "sdcduck/desk/templates").iterdir()}
     assert names == expected | {"sdcduck/py.typed"}
     assert {"METADATA", "licenses/LICENSE", "entry_points.txt"} <= info
 

@@ -35,16 +35,20 @@ class PolicyFacts:
 
 def policy_facts(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str | None) -> PolicyFacts:
     """Look at every record of a table (given as SQL)."""
-    who, bad, several = identifier(unit), "0", "0"
+    who, bad, ends, several = identifier(unit), "0", "", "0"
     if key is not None:
         record_key = identifier(key)
         bad = f"count(*) FILTER ({record_key} IS NULL OR {record_key} NOT BETWEEN 0 AND 99999999)"
-        several = (
-            f"(SELECT count(*) FROM (SELECT {who} FROM {table} GROUP BY {who} "
-            f"HAVING min({record_key}) <> max({record_key})))"
-        )
+        ends = f", min({record_key}) AS _sdc_low, max({record_key}) AS _sdc_high"
+        several = "count(*) FILTER (_sdc_low <> _sdc_high)"
+    # Units are brought together once, with nothing beside their keys: that is what takes time and memory. What needs no
+    # units is counted in a pass of its own, which costs a tenth of it.
     row = first_row(
-        con, f"SELECT count(*), count(DISTINCT {who}), count(*) FILTER ({who} IS NULL), {bad}, {several} FROM {table}"
+        con,
+        f"SELECT rows, units, no_unit, no_key, several_keys FROM (SELECT count(*) AS rows, "
+        f"count(*) FILTER ({who} IS NULL) AS no_unit, {bad} AS no_key FROM {table}), "
+        f"(SELECT count(_sdc_unit) AS units, {several} AS several_keys "
+        f"FROM (SELECT {who} AS _sdc_unit{ends} FROM {table} GROUP BY {who}))",
     )
     assert row is not None
     return PolicyFacts(*row)

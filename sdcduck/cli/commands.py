@@ -26,6 +26,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sdcduck.cli.desk import desk
 from sdcduck.cli.gateway import serve, user
 from sdcduck.cli.plans import plan
 from sdcduck.cli.shell import shell
@@ -45,6 +46,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(shell)
+app.command()(desk)
 app.add_typer(user, name="user")
 app.add_typer(plan, name="plan")
 
@@ -256,7 +258,7 @@ def report(
 
     The options are the arguments of sdc_suppress (sdcduck functions sdc_suppress). The file is only read.
     """
-    rules = {
+    rules: dict[str, Any] = {
         "rules": rule_set, "max_count": max_count, "protect_zeros": protect_zeros or None,
         "min_contributors": min_contributors,
         "dominance": f"[{', '.join(map(_pair, dominance))}]" if dominance else None, "p_percent": p_percent,

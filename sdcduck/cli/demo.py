@@ -33,6 +33,9 @@ except ModuleNotFoundError as missing:
 # and a unit's identifier has the unit's key, and with the keys of a cell the noise can be subtracted again.
 DEMO_SECRET = "demo secret: public, never for real data"
 
+# As public as the secret: one login, so that a gateway over the demonstration can be tried at once.
+DEMO_USER, DEMO_PASSWORD = "ann", "demo password: public"
+
 CUBE_KEYS = ("branch", "grade", "rank", "gender", "race")
 EARNINGS_KEYS = ("region", "education", "age_band")
 TIMED_RUNS = 5
@@ -52,6 +55,16 @@ FROM cpssw8
 ADD_KEYS = (
     "FROM sdc_add_record_key('members', unit := 'member')",
     "FROM sdc_add_record_key('workers', unit := 'worker')",
+)
+PROTECT = (
+    f"""
+FROM sdc_protect('members', unit := 'member', dimensions := {[*CUBE_KEYS, "hispanic"]})
+""",
+    """
+FROM sdc_protect('workers', unit := 'worker',
+    dimensions := ['region', 'education', 'age', 'age_band', 'gender'], measures := ['earnings'])
+""",
+    f"FROM sdc_create_user('{DEMO_USER}', '{DEMO_PASSWORD}')",
 )
 PLAIN_CUBE = """
 SELECT branch, grade, rank, gender, race, count(*) AS n
@@ -175,6 +188,9 @@ def run(folder: Path = Path("out")) -> None:
             _time(con, demo)
         with demo.step("Business statistics: suppression of linked tables (the first run compiles for some seconds)"):
             _suppress(con, demo)
+        with demo.step("Policies: what analysts may ask about, and one login"):
+            for statement in PROTECT:
+                demo.query(con, statement)
         with demo.step("A picture of original against protected"):
             drawn = draw(con)
             drawn.save(folder / "demo.svg")
@@ -188,6 +204,9 @@ def run(folder: Path = Path("out")) -> None:
     demo.say("Try next, as often as you like: the same people always get the same noise.")
     demo.say(f'  sdcduck sql {file} "SELECT branch, hispanic, sdc_count(record_key) AS n FROM members GROUP BY ALL"')
     demo.say(f'  sdcduck sql {file} "SELECT gender, sdc_mean(earnings, record_key) AS mean FROM workers GROUP BY 1"')
+    demo.say("Ask as an analyst does, who sees protected numbers only, in a shell or through a gateway:")
+    demo.say(f"  sdcduck shell {file}   for example SELECT region, avg(earnings) FROM workers GROUP BY region")
+    demo.say(f"  sdcduck serve {file}   then log in as {DEMO_USER}, with the password '{DEMO_PASSWORD}'")
     demo.say("  sdcduck functions   all there is")
 
 

@@ -20,6 +20,7 @@ from typing import Any, cast
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.catalog.engines import stand_in
 from sdcduck.errors import SDCError
 from sdcduck.functions import stored
 from sdcduck.functions.jobs import Bar, Display, Report, Show
@@ -180,7 +181,7 @@ def _hold(con: duckdb.DuckDBPyConnection, session: DatabaseSession) -> None:
 
 def connect(
     path: str | Path = ":memory:", *, secret: str | bytes | None = None, read_only: bool = False,
-    progress: bool | Show | None = None, **duckdb_options: Any,
+    progress: bool | Show | None = None, records: object | None = None, **duckdb_options: Any,
 ) -> duckdb.DuckDBPyConnection:  # fmt: skip
     """Open a DuckDB database with the ``sdc_*`` SQL functions.
 
@@ -194,6 +195,8 @@ def connect(
         progress: whether a suppression of more than two seconds shows a line with the share of the cells decided and
             the time left, or a function that is called with the share, from 0 to 1, a few times a second and from a
             thread of its own; None: a line if standard error is a terminal.
+        records: an engine that has the records, a backend of ibis or a session of DataFusion: an empty table stands for
+            each of its tables here, which `sdc_protect` and `open_guard(.., records=..)` know by its name.
         duckdb_options: as of `duckdb.connect`: ``config={..}``, or options of DuckDB by name (``threads=2``).
 
     Raises:
@@ -216,7 +219,10 @@ def connect(
             duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
         con = _opened(str(path), read_only, config)
     try:
-        return _install(con, secret=secret, progress=progress, new=new)
+        installed = _install(con, secret=secret, progress=progress, new=new)
+        if records is not None:
+            stand_in(installed, records)
+        return installed
     except BaseException:
         con.close()
         raise

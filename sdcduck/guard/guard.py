@@ -22,6 +22,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.confidence import FUNCTION as INTERVALS
 from sdcduck.guard.confidence import check_same_totals, level_of, with_intervals
+from sdcduck.guard.engines.records import Records
 from sdcduck.guard.forecasts import COLUMNS as OF_PREVIEW
 from sdcduck.guard.forecasts import FUNCTION as PREVIEW_OF_COSTS
 from sdcduck.guard.forecasts import Row, rows_of_preview, table_of_preview
@@ -65,6 +66,7 @@ class Explanation:
         milliseconds: it took to rewrite it.
         columns: what each column of the answer is made of; none where it is refused or empty.
         worth: how large the noise of each column is.
+        engine: what an engine is asked that has the records; ``sql`` is about what it answers then.
     """
 
     answered: bool
@@ -73,6 +75,7 @@ class Explanation:
     milliseconds: float
     columns: tuple[Origin, ...] = ()
     worth: tuple[Worth, ...] = ()
+    engine: tuple[str, ...] = ()
 
 
 class Guard:
@@ -88,6 +91,7 @@ class Guard:
         raw: nothing is protected: whoever asks may see the records of every table. What a question may be made of, and
             that it is written down, is as ever.
         plans_only: nothing is answered about records but the steps of plans (`sdc_plan_seal`).
+        records: the engine that has the records of tables that stand for its own; None: there is none.
     """
 
     def __init__(
@@ -99,6 +103,7 @@ class Guard:
         log: AuditLog | None = None,
         raw: bool = False,
         plans_only: bool = False,
+        records: object | None = None,
     ) -> None:
         if not isinstance(role, str):
             raise SDCError("argument 'role' must be a text, as in sdc_protect(.., role := 'reporter')")
@@ -131,6 +136,7 @@ class Guard:
         if not raw and not macros.are_ours():
             raise SDCError(NOT_OURS)
         self._schema = Schema(self._con, self._alone, self._limited, role=folded(role), raw=raw, unchanging=unchanging)
+        self._records = Records(self._con, self._alone, records)
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
         self._laws = Laws(self._limited, self._schema.stamp, macros.own)
@@ -358,10 +364,21 @@ class Guard:
     def _run(self, rewritten: Rewritten, parameters: Parameters) -> pa.Table:
         def ask(cursor: duckdb.DuckDBPyConnection) -> pa.Table:
             rows = _ROWS if rewritten.rows is None else min(rewritten.rows, _ROWS)
-            _, reader = begun(cursor, rewritten.sql, parameters, rows, at_once=self.at_once, grouped=rewritten.grouped)
+            sql = self.located(cursor, rewritten)
+            _, reader = begun(cursor, sql, parameters, rows, at_once=self.at_once, grouped=rewritten.grouped)
             return reader.read_all()
 
         return self._limited.ask(ask)
+
+    def located(self, cursor: duckdb.DuckDBPyConnection, rewritten: Rewritten) -> str:
+        """What runs on a cursor, with what an engine answers in its reach, where records are on one.
+
+        Raises:
+            Refused: the engine fails.
+        """
+        if rewritten.cut is None:
+            return rewritten.sql
+        return self._records.located(cursor, rewritten.cut)
 
     def rewrite(self, query: str) -> str:
         """The SQL that runs in place of a query.
@@ -395,7 +412,10 @@ class Guard:
             if user is not None:
                 self.audit.write(query, user, start, refused.code, 0, None, version)
             return Explanation(False, "", (str(refused),), 1000 * (time.perf_counter() - start))
-        return Explanation(True, rewritten.sql, notes, 1000 * (time.perf_counter() - start), rewritten.columns, worth)
+        found = rewritten.cut
+        sql, engine = (rewritten.sql, ()) if found is None else (found.sql, tuple(half.sql for half in found.halves))
+        took = 1000 * (time.perf_counter() - start)
+        return Explanation(True, sql, notes, took, rewritten.columns, worth, engine)
 
     def _values(
         self, query: str, user: str, seconds: float | None, first: Callable[[Question], None] | None
@@ -555,7 +575,8 @@ class Guard:
             self._schema.check_preview(rewritten.preview)
         for unique in rewritten.unique:
             self._schema.check_unique(unique)
-        return rewritten
+        found = self._records.check(rewritten, version)
+        return rewritten if found is None else replace(rewritten, cut=found)
 
 
 def _plan_rules(limited: Limited) -> PlanRules:

@@ -29,6 +29,7 @@ def open_guard(
     raw: bool = False,
     plans_only: bool = False,
     allow_dirs: Sequence[str | Path] = (),
+    records: object | None = None,
 ) -> Guard:
     """A guard over a connection that sdcduck is installed on, or over a file.
 
@@ -47,6 +48,8 @@ def open_guard(
         plans_only: answer nothing about records but the steps of plans (`sdc_plan_seal`).
         allow_dirs: folders that views of the file may read, such as those of Parquet files; only with a file. Whoever
             asks names no file.
+        records: the engine that has the records, where they are not in the database: a backend of ibis, or a session of
+            DataFusion; see `docs/engines.md`.
     """
     written = log if log is None or isinstance(log, AuditLog) else AuditLog(log)
     if isinstance(database, duckdb.DuckDBPyConnection):
@@ -56,7 +59,9 @@ def open_guard(
             raise SDCError("raw records are shown of a file only: a connection shows them anyway")
         if allow_dirs:
             raise SDCError("folders are allowed with a file: a connection reads what its database may")
-        return Guard(database, role=role, seconds=seconds, log=written, plans_only=plans_only)
+        return Guard(database, role=role, seconds=seconds, log=written, plans_only=plans_only, records=records)
+    if raw and records is not None:
+        raise SDCError("raw records are shown of a file only: those of an engine its own users see")
     if not Path(database).is_file():
         raise SDCError("there is no such database file")
     config, folders = locked(memory), _folders(allow_dirs)
@@ -72,7 +77,7 @@ def open_guard(
         ) from None
     except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
         raise SDCError("the file is no database of DuckDB") from None
-    return Guard(con, role=role, seconds=seconds, log=written, raw=raw, plans_only=plans_only)
+    return Guard(con, role=role, seconds=seconds, log=written, raw=raw, plans_only=plans_only, records=records)
 
 
 def _folders(given: Sequence[str | Path]) -> list[str]:

@@ -67,6 +67,9 @@ class Asked(Protocol):
     ) -> tuple[Rewritten, Parameters]:
         """What runs, with the noise that was drawn for it, and the values of the parameters that are left in it."""
 
+    def located(self, cursor: duckdb.DuckDBPyConnection, rewritten: Rewritten) -> str:
+        """What runs on a cursor, with what an engine answers in its reach, where records are on one."""
+
 
 class Question:
     """A question, from the text to the last row (`Guard.question`, `Guard.stream`).
@@ -224,7 +227,7 @@ class Question:
         def begin() -> list[tuple[str, str]]:
             columns, self._reader = begun(
                 self._cursor,
-                rewritten.sql,
+                self._guard.located(self._cursor, rewritten),
                 parameters,
                 self._most if rewritten.rows is None else min(rewritten.rows, self._most),
                 at_once=self._guard.at_once,

@@ -89,6 +89,11 @@ REASONS = {
         "Ask for counts; most methods answer sum and avg of measures, too.",
     ),
     "SDC060": ("a table that changed since it was declared", "The custodian has to look at it (sdc_protect)."),
+    "SDC061": (
+        "a question of which it is not known that another engine gives the same numbers",
+        "Of records on an engine counts, sums and means of measures are answered: SELECT .., sum(x) FROM t WHERE .. "
+        "GROUP BY .., with other tables joined behind t.",
+    ),
     "SDC070": (
         "too much would be known of few units, with all that was answered before",
         "What was answered before is answered again, and so is what adds nothing to it; else ask for larger groups, of "

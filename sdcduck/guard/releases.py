@@ -44,12 +44,13 @@ from sdcduck.guard.costs import (
     words_of,
 )
 from sdcduck.guard.forecasts import Forecast, forecast_of
+from sdcduck.guard.methods.dp import MOST_AS_DOUBLE, of_many
 from sdcduck.guard.passes.reading import read
 from sdcduck.guard.question import written_down
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
 from sdcduck.guard.running import Limited, Parameters, check_parameters
-from sdcduck.quoting import folded
+from sdcduck.quoting import folded, identifier
 
 _MOST_DRAWN = 200_000
 _POSITIONS_OF_ONE = 20
@@ -335,6 +336,7 @@ class Releases:
         drawn: Numbers = []
         appeared: list[Appeared | None] = []
         exact: dict[str, list[list[Any]]] = {}
+        releases = self._written_for_all(releases)
         for release, appears in zip(releases, cost.appear, strict=True):
             sql = _exact_sql(release, appears)
             if sql not in exact:
@@ -365,6 +367,15 @@ class Releases:
                 for (_, noised), totals, scale, before in zip(release.columns, columns, scales, known, strict=True)
             ]
         return Found(drawn, appeared)
+
+    def _written_for_all(self, releases: Sequence[Release]) -> Sequence[Release]:
+        """Releases whose sums are exact of all records. The numbers are the same: that there are many shows in time."""
+        table = identifier(releases[0].policy)
+        if all(of_many(release.totals) == release.totals for release in releases):
+            return releases
+        if self._columns(f"SELECT count(*) FROM {table}", {})[0][0] <= MOST_AS_DOUBLE:
+            return releases
+        return [replace(release, totals=of_many(release.totals)) for release in releases]
 
     def _kinds(self, release: Release, given: Given) -> list[str]:
         """The types of the keys of groups that nobody may know.

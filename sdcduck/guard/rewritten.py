@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Noised
+from sdcduck.guard.engines.cut import Cut
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.relation_schemas import RelationSchema
 from sdcduck.guard.relations import Unique
@@ -119,6 +120,7 @@ class Rewritten:
         sets: queries for what is counted, over the inner cells of policies that limit the sequence of answers.
         releases: what noise is drawn for; without it the query has no numbers.
         rows: that may be in memory at once, for they may be wide; None: as many as of any query.
+        cut: its two parts, where the records are on another engine.
     """
 
     sql: str
@@ -136,3 +138,4 @@ class Rewritten:
     preview: Policy | None = None
     sets: tuple[Counted, ...] = ()
     releases: tuple[Release, ...] = ()
+    cut: Cut | None = None

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.rewritten import Rewritten
+from sdcduck.guard.rewritten import Release, Rewritten
 
 _VALUES = {
     "date": r"'[0-9]{4}-[0-9]{2}-[0-9]{2}'",
@@ -76,6 +76,7 @@ class Asked:
         return _MARK.sub(lambda mark: constants[int(mark[1])], self.pattern)
 
 
+_MADE_UP = re.compile(r'"_sdc_[0-9a-f]{24}"')
 _MARK = re.compile(r"\x00(\d+)[a-z]+\x00")
 
 
@@ -155,16 +156,46 @@ class Template:
 
     Attributes:
         rewritten: what one of them is.
-        parts: of its text; a number stands for a constant.
+        parts: of each of its texts (`_texts`); a number stands for a constant.
     """
 
     rewritten: Rewritten
-    parts: tuple[str | int, ...]
+    parts: tuple[tuple[str | int, ...], ...]
 
     def filled(self, constants: Sequence[str]) -> Rewritten:
         """What the question with these constants is rewritten to."""
-        sql = "".join([part if isinstance(part, str) else constants[part] for part in self.parts])
-        return replace(self.rewritten, sql=sql)
+        texts = [
+            "".join([part if isinstance(part, str) else constants[part] for part in parts]) for parts in self.parts
+        ]
+        return _with_texts(self.rewritten, texts)
+
+
+def _texts(rewritten: Rewritten) -> list[str]:
+    """The text of the query, and those of each of its releases."""
+    return [rewritten.sql, *(text for release in rewritten.releases for text in _of_release(release))]
+
+
+def _renamed(rewritten: Rewritten) -> Rewritten:
+    """The same with names by their places where they were made up anew (`render`): two rewritings have two of them."""
+    names: dict[str, str] = {}
+    texts = [
+        _MADE_UP.sub(lambda name: names.setdefault(name[0], f'"{len(names)}"'), text) for text in _texts(rewritten)
+    ]
+    return _with_texts(rewritten, texts)
+
+
+def _with_texts(rewritten: Rewritten, texts: Sequence[str]) -> Rewritten:
+    sql, *rest = texts
+    waiting = iter(rest)
+    releases = tuple(
+        replace(release, stands_for=next(waiting), cells=next(waiting), totals=next(waiting))
+        for release in rewritten.releases
+    )
+    return replace(rewritten, sql=sql, releases=releases)
+
+
+def _of_release(release: Release) -> tuple[str, str, str]:
+    return release.stands_for, release.cells, release.totals
 
 
 def template(question: Asked, known: Rewritten, rewrite: Callable[[str], Rewritten]) -> Template | None:
@@ -176,19 +207,20 @@ def template(question: Asked, known: Rewritten, rewrite: Callable[[str], Rewritt
     """
     strangers = [_unheard_of(kind) for kind in question.kinds]
     bare = [stranger.strip("'") for stranger in strangers]
-    if len(set(bare)) < len(bare) or any(one in question.pattern + known.sql for one in bare):
+    if len(set(bare)) < len(bare) or any(one in text for one in bare for text in (question.pattern, *_texts(known))):
         return None
     try:
         other = rewrite(question.with_constants(strangers))
     except Refused:
         return None
     places = {stranger: place for place, stranger in enumerate(strangers)}
-    parts = [places.get(part, part) for part in _LITERALS.findall(other.sql)]
-    rest = "\n".join(part for part in parts if isinstance(part, str))
-    found = Template(other, tuple(parts))
+    parts = tuple(tuple(places.get(part, part) for part in _LITERALS.findall(text)) for text in _texts(other))
+    every = [part for of in parts for part in of]
+    rest = "\n".join(part for part in every if isinstance(part, str))
+    found = Template(other, parts)
     # In a name, or in a longer text, a constant is no longer one. One that does not come out decided about something.
-    usable = not any(one in rest for one in bare) and set(places.values()) <= set(parts)
-    return found if usable and found.filled(question.constants) == known else None
+    usable = not any(one in rest for one in bare) and set(places.values()) <= set(every)
+    return found if usable and _renamed(found.filled(question.constants)) == _renamed(known) else None
 
 
 class Templates:

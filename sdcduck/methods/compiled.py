@@ -56,13 +56,17 @@ class _Decorator(Protocol):
     def __call__(self, function: Callable[P, T], /) -> Callable[P, T]: ...
 
 
-def njit(*, cache: bool, nogil: bool = False, inline: Literal["never", "always"] = "never") -> _Decorator:
+def njit(
+    *, cache: bool, nogil: bool = False, inline: Literal["never", "always"] = "never",
+    error_model: Literal["python", "numpy"] = "python",
+) -> _Decorator:  # fmt: skip
     """Compiled without objects of Python, at the first call.
 
     Args:
         cache: what was compiled is kept beside the module, for the next process.
         nogil: other threads run meanwhile.
         inline: "always" puts the function into those that call it before these are compiled.
+        error_model: "numpy" divides by zero without an error.
 
     >>> @njit(cache=False)
     ... def twice(n: int) -> int:
@@ -74,7 +78,7 @@ def njit(*, cache: bool, nogil: bool = False, inline: Literal["never", "always"]
     def made(function: Callable[..., Any]) -> Any:
         import numba
 
-        return numba.njit(cache=cache, nogil=nogil, inline=inline)(function)
+        return numba.njit(cache=cache, nogil=nogil, inline=inline, error_model=error_model)(function)
 
     def kernel(function: Callable[P, T], /) -> Callable[P, T]:
         return cast(Callable[P, T], Kernel(function, made))

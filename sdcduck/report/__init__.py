@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,16 @@ def publication_report(
     *,
     audit: bool = False,
     custodian: bool = False,
+    title: str | None = None,
+    date: datetime.date | None = None,
     **rules: Any,
 ) -> Path:
     """Suppress a publication and write it as an HTML page that needs no other file; returns its path.
 
-    The page has a table for each grouping set, with primary, secondary and forced cells marked by colour and letter,
-    and a summary. It tells primary from secondary cells and names the rules: it is for the office, not for the public.
+    The page says first, in a sentence and a colour each, whether somebody could be found, whether something could be
+    learned, and whether it is still useful. It has a table for each grouping set, with primary, secondary and forced
+    cells marked by colour and letter, and a summary. It tells primary from secondary cells and names the rules: it is
+    for the office, not for the public.
 
     Args:
         con: a connection; the SQL functions are installed on it if they are not yet.
@@ -34,6 +39,8 @@ def publication_report(
         path: the file, which is replaced if it exists.
         audit: also find the interval that each suppressed number is known to lie in, shown while the pointer is on it.
         custodian: also show the numbers of suppressed cells. Otherwise nothing in the file is made from them.
+        title: of the page; None: the name of the publication.
+        date: that stands in the page; None: today's.
         rules: the arguments of ``sdc_suppress``, such as ``max_count=3``, ``dominance=[(1, 75)]`` or ``rules="house"``.
 
     Raises:
@@ -45,5 +52,5 @@ def publication_report(
     install(con)
     found = read_report(con, publication, rules, audit=audit, custodian=custodian)
     file = Path(path)
-    file.write_text(page(found), encoding="utf-8")
+    file.write_text(page(found, title=title, day=date), encoding="utf-8")
     return file

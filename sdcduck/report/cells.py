@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections import Counter
@@ -72,6 +73,11 @@ class Report:
         tables: one a grouping set.
         by_rule: primary cells that each rule marks.
         audited, custodian: what was asked for.
+        rules: what was given, in words.
+        counts_looked_at: whether a rule is about how many stand behind a number.
+        exact, narrow: suppressed numbers that follow exactly, or are known more closely than the rules want; None: no
+            audit says so.
+        records: that were counted; None: that is not published, and the report is not for custodians.
     """
 
     name: str | None
@@ -80,6 +86,11 @@ class Report:
     by_rule: tuple[tuple[str, int], ...]
     audited: bool
     custodian: bool
+    rules: str = ""
+    counts_looked_at: bool = False
+    exact: int | None = None
+    narrow: int | None = None
+    records: int | None = None
 
 
 def read_report(
@@ -96,7 +107,8 @@ def read_report(
     publication = read_publication(con, text if name is None else catalog.publication(con, name).query)
     measures = tuple(measure.name for measure in publication.measures)
     rows = _rows(con, f"FROM sdc_suppress({literal(text)}{arguments})")
-    known = _known(con, publication, text, arguments, custodian) if audit else {}
+    audits = _audits(con, publication, text, arguments) if audit else {}
+    known = {place: _interval(row, custodian) for place, row in audits.items()}
     originals = _originals(con, publication) if custodian else {}
 
     tables = []
@@ -117,7 +129,61 @@ def read_report(
         tables.append(Table(level, dimensions, shown, tuple(_share(rows, cells, measure) for measure in measures)))
     marked = [row["why"] or "" for row in rows if row["status"] == "primary"]
     by_rule = Counter(rule for why in marked for rule in _RULES_APART.split(why) if rule)
-    return Report(name, measures, tuple(tables), tuple(by_rule.most_common()), audit, custodian)
+    held = _rules_that_hold(con, name, rules)
+    exact = sum(_is_exact(row) for row in audits.values())
+    narrow = sum(not row["protected"] and not _is_exact(row) for row in audits.values())
+    return Report(
+        name, measures, tuple(tables), tuple(by_rule.most_common()), audit, custodian,
+        "; ".join(f"{rule} {_in_words(given)}" for rule, given in held.items()),
+        any(held.get(rule) for rule in _RULES_OF_COUNTS), exact if audit else None, narrow if audit else None,
+        _records(con, publication, rows, custodian),
+    )  # fmt: skip
+
+
+_RULES_OF_COUNTS = frozenset(["max_count", "min_contributors", "k_disclosure", "primary_if"])
+
+
+def _rules_that_hold(con: duckdb.DuckDBPyConnection, name: str | None, rules: Mapping[str, Any]) -> dict[str, Any]:
+    """The rules that are given, and those of a rule set or of the stored publication where these do not say so."""
+    given = {rule: value for rule, value in rules.items() if value is not None}
+    held: dict[str, Any] = {}
+    if "rules" in given:
+        held = dict(catalog.rule_set(con, str(given["rules"])).arguments)
+    elif name is not None and not given:
+        held = json.loads(catalog.publication(con, name).arguments or "{}")
+    both = {**held, **given}
+    return {rule: both[rule] for rule in sorted(both) if rule != "rules" and not _is_nothing(both[rule])}
+
+
+def _is_nothing(given: Any) -> bool:
+    return given is None or given is False or given == []
+
+
+def _in_words(given: Any) -> str:
+    """What a rule was given, the same for a list and for one that is written as text.
+
+    >>> _in_words([(1, 75.0), (2, 90)]), _in_words("[(1,75), (2, 90)]"), _in_words(3.0), _in_words(True)
+    ('(1, 75), (2, 90)', '(1, 75), (2, 90)', '3', 'yes')
+    """
+    if isinstance(given, str):
+        return re.sub(r"\s*,\s*", ", ", given.removeprefix("[").removesuffix("]"))
+    if isinstance(given, list | tuple):
+        return ", ".join(f"({_in_words(one)})" if isinstance(one, list | tuple) else _in_words(one) for one in given)
+    if given is True:
+        return "yes"
+    return f"{given:g}" if isinstance(given, float) else str(given)
+
+
+def _records(
+    con: duckdb.DuckDBPyConnection, publication: Publication, rows: Sequence[Mapping[str, Any]], custodian: bool
+) -> int | None:
+    """How many records were counted; where the report is not for custodians, if that is a published total."""
+    if custodian:
+        found = catalog.first_row(con, f"SELECT count(*) FROM ({publication.records})")
+        return None if found is None else int(found[0])
+    count = next((measure.name for measure in publication.measures if measure.kind == "count"), None)
+    totals = [row for row in rows if row["level"] == "total" and not row["suppressed"]]
+    return int(totals[0][count]) if totals and count is not None and totals[0][count] is not None else None
 
 
 @dataclass(frozen=True)
@@ -175,21 +241,25 @@ def _share(rows: Sequence[Mapping[str, Any]], cells: Sequence[_Read], measure: s
     return float(sum(cell.row[measure] or 0 for cell in cells)) / float(totals[0])
 
 
-def _known(
-    con: duckdb.DuckDBPyConnection, publication: Publication, text: str, arguments: str, custodian: bool
-) -> dict[tuple[str, tuple[str, ...]], str]:
+def _audits(
+    con: duckdb.DuckDBPyConnection, publication: Publication, text: str, arguments: str
+) -> dict[tuple[str, tuple[str, ...]], dict[str, Any]]:
     """What the audit says of each suppressed number."""
     known = {}
     for measure in publication.measures:
         call = f"sdc_audit({literal(text)}, measure := {literal(measure.name)}{arguments})"
         for row in _rows(con, f"FROM {call}"):
-            known[measure.name, _key(row, publication)] = _interval(row, custodian)
+            known[measure.name, _key(row, publication)] = row
     return known
+
+
+def _is_exact(row: Mapping[str, Any]) -> bool:
+    return bool(row["exact"] or _rounded(row["lower"]) == _rounded(row["upper"]))
 
 
 def _interval(row: Mapping[str, Any], custodian: bool) -> str:
     lower, upper = row["lower"], row["upper"]
-    exact = row["exact"] or _rounded(lower) == _rounded(upper)
+    exact = _is_exact(row)
     if exact and not custodian:
         return "follows exactly from published numbers"
     if math.isinf(lower) and math.isinf(upper):

@@ -5,20 +5,26 @@ Colours are tints of the palette of Okabe and Ito, apart for colour-blind reader
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import date
 from html import escape
 
 from sdcduck.report.cells import STATUSES, Cell, Report, Table
-from sdcduck.report.html import document, grid, td, th, written
+from sdcduck.report.html import document, grid, heading, td, th, written, written_by
+from sdcduck.report.verdicts import of_publication, verdicts
 
 _LETTERS = {"primary": "P", "secondary": "S", "forced": "F"}
 _WORDS = {"open": "published", "forced": "published by order", "primary": "primary", "secondary": "secondary"}
 
 
-def page(report: Report) -> str:
+def page(report: Report, *, title: str | None = None, day: date | None = None) -> str:
     """The whole document."""
-    name = f"Publication {report.name}" if report.name else "Publication"
-    parts = [_introduction(report), _summary(report), _rules(report)]
+    name = title or (f"Publication {report.name}" if report.name else "Publication")
+    facts = [*written_by(day), ("Rules", report.rules or "those of the publication")]
+    if report.records is not None:
+        facts.append(("Records", f"{report.records:,}"))
+    parts = [heading(facts), verdicts(of_publication(report)), _introduction(report), _summary(report), _rules(report)]
     return document(name, [*parts, *(_section(report, table) for table in report.tables)])
 
 
@@ -87,7 +93,12 @@ def _section(report: Report, table: Table) -> str:
 
 
 def _cross_tables(report: Report, table: Table) -> str | None:
-    """Rows by columns, a table a measure; None for other than two dimensions, or where most places would be empty."""
+    """Rows by columns, a table a measure, and for three dimensions one for each category of the shortest of them; None
+    for other numbers of dimensions, or where most places would be empty.
+    """
+    if len(table.dimensions) == 3:
+        slices = [_cross_tables(report, part) for part in _slices(table)]
+        return None if None in slices else "\n".join(part for part in slices if part)
     if len(table.dimensions) != 2:
         return None
     places = {tuple(map(_code, cell.codes)): cell for cell in table.cells}
@@ -103,8 +114,24 @@ def _cross_tables(report: Report, table: Table) -> str | None:
         for row in down:
             cells = (places.get((column, row) if across else (row, column)) for column in over)
             rows.append([th(row), *(_cell(report, cell, number) for cell in cells)])
-        parts.append(grid(measure, [f"{names[0]} \\ {names[1]}", *over], rows))
+        named = f"{measure}, {table.level}" if table.level != " x ".join(table.dimensions) else measure
+        parts.append(grid(named, [f"{names[0]} \\ {names[1]}", *over], rows))
     return "\n".join(parts)
+
+
+def _slices(table: Table) -> Iterator[Table]:
+    """The tables of two dimensions that one of three is made of."""
+    of = [list(dict.fromkeys(cell.codes[place] for cell in table.cells)) for place in range(3)]
+    place = min(range(3), key=lambda one: len(of[one]))
+    others = [one for one in range(3) if one != place]
+    for code in of[place]:
+        cells = tuple(
+            replace(cell, codes=tuple(cell.codes[one] for one in others))
+            for cell in table.cells
+            if cell.codes[place] == code
+        )
+        dimensions = tuple(table.dimensions[one] for one in others)
+        yield Table(f"{table.dimensions[place]} {_code(code)}", dimensions, cells, table.shares)
 
 
 def _list(report: Report, table: Table) -> str:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import datetime
+from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import duckdb
 
 from sdcduck.errors import SDCError
 from sdcduck.quoting import literal
-from sdcduck.report.html import document, grid, td, th, written
-from sdcduck.udfs.source import shared_columns, source
+from sdcduck.report.html import document, grid, heading, rounded, said, td, th, written, written_by
+from sdcduck.report.verdicts import Row, of_release, verdicts
+from sdcduck.udfs.source import Source, shared_columns, source
 
 if TYPE_CHECKING:
     from sdcduck.pictures import Picture
@@ -44,12 +46,16 @@ def assess(
     seed: int | None = None,
     id: str | None = None,
     rules: str | None = None,
+    title: str | None = None,
+    date: datetime.date | None = None,
 ) -> Path:
     """Write what is known of a release as an HTML page that needs no other file; returns its path.
 
-    The page has the rows of ``sdc_assess`` and pictures: the release on a map of risk and utility, distances to the
-    closest original record, accuracy of tables of two columns, each column, every two columns, the cells that differ
-    most. It tells of the original records: it is for the office, not for the public.
+    The page says first, in a sentence and a colour each, whether somebody could be found, whether something could be
+    learned, and whether the release is still useful. It has the rows of ``sdc_assess`` and pictures: the release on a
+    map of risk and utility, distances to the closest original record, accuracy of tables of two columns, each column,
+    every two columns, the cells that differ most. It tells of the original records: it is for the office, not for the
+    public.
 
     Args:
         con: a connection; the SQL functions are installed on it if they are not yet.
@@ -62,6 +68,8 @@ def assess(
         seed: of what is random in the measures.
         id: the column that tells which records belong together, if the release has the records of the originals.
         rules: the name of a rule set, which the release is held against.
+        title: of the page.
+        date: that stands in the page; None: today's.
 
     Raises:
         duckdb.Error: whatever is wrong with the arguments; nothing is written then.
@@ -71,43 +79,67 @@ def assess(
     from sdcduck.functions.install import install
 
     install(con)
-    given = [original, release, holdout, list(columns)]
-    rows = con.execute(
-        "SELECT section, measure, about, value, low, high, baseline, baseline_is, warning, function "
-        'FROM sdc_assess($1, $2, $3, keys := $5, sensitive := $6, "columns" := $4, seed := $7, id := $8, '
-        "rules := $9)",
-        [*given, list(keys), list(targets), seed, id, rules],
-    ).fetchall()
+    rows = _rows(con, [original, release, holdout, list(columns), list(keys), list(targets), seed, id, rules])
     tables = {"original": source(con, original, "original"), "release": source(con, release, "release")}
     compared = shared_columns(tables, columns, leaving_out=[id] if id else [])
+    of_all = tables if holdout is None else {**tables, "holdout": source(con, holdout, "holdout")}
+    beside = f"{release} beside {original}{'' if holdout is None else f', with the holdout {holdout}'}."
+    asked = {"keys": bool(keys), "sensitive": bool(targets), "holdout": holdout is not None, "masked": id is not None}
     parts = [
-        f'<p class="note">{escape(release)} beside {escape(original)}'
-        f"{'' if holdout is None else f', with the holdout {escape(holdout)}'}. "
-        "It is made from the original records: it is for the office, not for the public.</p>",
+        heading(_facts(con, of_all, rules, date)),
+        verdicts(of_release([Row(*row) for row in rows], **asked)),
+        f'<p class="note">{escape(beside)} It is made from the original records: it is for the office, not for the '
+        "public.</p>",
         _warnings(rows),
         "<h2>Risk and utility</h2>",
         _picture(lambda: pictures.risk_utility(
             con, _map(rows), method="who", risk="risk", loss="1 - accuracy", panel="measure")),
     ]  # fmt: skip
-    for section, of_section in groupby(rows, key=lambda row: row[0]):
-        parts.append(f"<h2>{escape(_SECTIONS.get(section, section))}</h2>")
-        parts.append(_measures([row[1:] for row in of_section]))
-        if section == "copies":
-            parts.append(
-                _picture(lambda: pictures.closest_records(con, original, release, holdout, compared if id else columns))
-            )
+    near = compared if id else columns
+    parts += _sections(rows, lambda: pictures.closest_records(con, original, release, holdout, near))
     parts.append("<h2>Tables and columns</h2>")
     parts.append(_worst_cells(con, original, release, compared))
     shown = compared[:_MOST_COLUMNS]
-    for draw in (
-        lambda: pictures.accuracy_map(con, original, release, shown),
-        lambda: pictures.marginals(con, original, release, shown),
-        lambda: pictures.associations(con, original, release, shown),
-    ):
-        parts.append(_picture(draw))
+    parts += map(
+        _picture,
+        (
+            lambda: pictures.accuracy_map(con, original, release, shown),
+            lambda: pictures.marginals(con, original, release, shown),
+            lambda: pictures.associations(con, original, release, shown),
+        ),
+    )
     file = Path(path)
-    file.write_text(document("Risk and utility of a release", parts), encoding="utf-8")
+    file.write_text(document(title or "Risk and utility of a release", parts), encoding="utf-8")
     return file
+
+
+def _rows(con: duckdb.DuckDBPyConnection, given: list[object]) -> list[tuple[Any, ...]]:
+    """What ``sdc_assess`` answers."""
+    return con.execute(
+        "SELECT section, measure, about, value, low, high, baseline, baseline_is, warning, function "
+        'FROM sdc_assess($1, $2, $3, keys := $5, sensitive := $6, "columns" := $4, seed := $7, id := $8, '
+        "rules := $9)",
+        given,
+    ).fetchall()
+
+
+def _sections(rows: Sequence[tuple[Any, ...]], closest: Callable[[], Picture]) -> Iterator[str]:
+    """The figures, section by section; copies with a picture of the closest records."""
+    for section, of_section in groupby(rows, key=lambda row: row[0]):
+        yield f"<h2>{escape(_SECTIONS.get(section, section))}</h2>"
+        yield _measures([row[1:] for row in of_section])
+        if section == "copies":
+            yield _picture(closest)
+
+
+def _facts(
+    con: duckdb.DuckDBPyConnection, tables: dict[str, Source], rules: str | None, day: datetime.date | None
+) -> list[tuple[str, str]]:
+    """The date, the versions, the rules and how many records were looked at."""
+    counted = ", ".join(f"(SELECT count(*) FROM {table.sql})" for table in tables.values())
+    numbers = con.execute(f"SELECT {counted}").fetchall()[0]
+    records = ", ".join(f"{number:,} ({name})" for name, number in zip(tables, numbers, strict=True))
+    return [*written_by(day), ("Rules", rules or "none were given"), ("Records", records)]
 
 
 def _warnings(rows: Sequence[tuple[object, ...]]) -> str:
@@ -170,7 +202,7 @@ def _measures(rows: Sequence[tuple[object, ...]]) -> str:
 
 
 def _short(value: object) -> str:
-    return f"{value:,.4g}" if isinstance(value, float) else written(value)
+    return rounded(value) if isinstance(value, float) else written(value)
 
 
 def _worst_cells(con: duckdb.DuckDBPyConnection, original: str, release: str, columns: Sequence[str]) -> str:
@@ -190,4 +222,5 @@ def _picture(draw: Callable[[], Picture]) -> str:
     try:
         return f'<div class="scroll">{draw().svg}</div>'
     except (SDCError, duckdb.Error) as problem:
-        return f'<p class="note">No picture: {escape(str(problem).splitlines()[0])}</p>'
+        why = said(problem) or "these columns cannot be drawn"
+        return f'<p class="note">No picture: {escape(why)}</p>'

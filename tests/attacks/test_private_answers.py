@@ -92,6 +92,8 @@ AUDITED = {
     "grouping sets": ("SELECT region, ill, count(*) FROM people GROUP BY GROUPING SETS ((region), (ill), ())", OTHER),
     "number of values": ("SELECT count(DISTINCT age) FROM people", OTHER | {"age": 3}),
     "variance": ("SELECT var_samp(income) FROM people", SAME_REGION | {"income": 0.0}),
+    "count above a border": ("SELECT count(*) FROM people WHERE income > 5999", OTHER),
+    "sum above a border": ("SELECT sum(income) FROM people WHERE income > 5999.5", SAME_REGION),
     "several at once": ("SELECT count(*) FILTER (WHERE age = 500), sum(income) FROM people", OTHER),
 }
 """Questions, and the neighbour that they tell apart best."""

@@ -425,3 +425,17 @@ def test_a_method_is_called_as_its_module_is() -> None:
     assert {name: (made.name, made.__module__.rpartition(".")[2]) for name, made in methods.METHODS.items()} == {
         name: (name, name) for name in catalog.METHODS
     }
+
+
+def test_what_is_counted_of_records_and_units(people: duckdb.DuckDBPyConnection) -> None:
+    """Rows and units without keys, units of two keys, and columns that are called like ours; of no rows, nothing."""
+    people.execute(
+        """CREATE OR REPLACE TABLE odd AS FROM (VALUES
+            ('a', 1, 0), ('a', 2, 0), ('b', 5, 0), ('b', 5, 0), ('c', NULL, 0), (NULL, 7, 0), (NULL, 8, 0), ('d', -1, 0), ('e', 100000000, 0)
+        ) odd("low", "who", "rows")"""
+    )
+    counted = catalog.policy_facts(people, "odd", "low", "who")
+    # Rows without a unit are together one that has two keys, too.
+    assert counted == catalog.PolicyFacts(rows=9, units=5, no_unit=2, no_key=3, several_keys=2)
+    assert catalog.policy_facts(people, "odd", "low", None) == catalog.PolicyFacts(9, 5, 2, 0, 0)
+    assert catalog.policy_facts(people, "(FROM odd WHERE false)", "low", "who") == catalog.PolicyFacts(0, 0, 0, 0, 0)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from datetime import date
 from html.parser import HTMLParser
+from importlib.metadata import version
 from pathlib import Path
 
 import duckdb
@@ -99,7 +102,7 @@ def test_a_page_of_cross_tables_and_lists(con: duckdb.DuckDBPyConnection, tmp_pa
     path = sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=2)
     assert path == tmp_path / "page.html"
     page = Page(path)
-    assert page.headings == ["Summary", "Suppressed by rule", "total", "sector", "geo", "sector x geo"]
+    assert page.headings == ["In short", "Summary", "Suppressed by rule", "total", "sector", "geo", "sector x geo"]
     legend, summary, by_rule, total, sector, geo, cross_n, cross_turnover = page.tables
     assert [row[1][3] for row in legend[1:]] == ["P", "S", "F"]
     assert [cell[3] for cell in by_rule[1]] == ["max_count", "1"]
@@ -193,12 +196,16 @@ def test_shares_come_from_published_numbers(con: duckdb.DuckDBPyConnection, tmp_
     assert {row[-1][3] for row in page.tables[1][1:-1]} == {"–"}
 
 
-def test_three_dimensions_and_sparse_pairs_are_lists(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+def test_three_dimensions_are_slices_and_sparse_pairs_are_lists(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = (
         "SELECT sector, geo, firm % 2 AS odd, count(*) AS n FROM firms GROUP BY GROUPING SETS ((sector, geo, odd), ())"
     )
     page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=1))
-    assert [cell[3] for cell in page.tables[-1][0]] == ["sector", "geo", "odd", "n"]
+    assert [[cell[3] for cell in table[0]] for table in page.tables[-2:]] == [
+        ["sector \\ geo", "east", "north", "south"]
+    ] * 2
+    assert "<caption>n, odd 0</caption>" in page.source
+    assert "<caption>n, odd 1</caption>" in page.source
     query = "SELECT firm, firm + 1 AS next, count(*) AS n FROM firms GROUP BY GROUPING SETS ((firm, next), ())"
     page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=1))
     assert [cell[3] for cell in page.tables[-1][0]] == ["firm", "next", "n"]
@@ -231,7 +238,7 @@ def test_zeros_that_no_record_has(con: duckdb.DuckDBPyConnection, tmp_path: Path
 def test_an_empty_publication(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
     query = "SELECT geo, count(*) AS n FROM firms WHERE false GROUP BY GROUPING SETS ((geo), ())"
     page = Page(sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=2, audit=True))
-    assert page.headings == ["Summary", "total", "geo"]
+    assert page.headings == ["In short", "Summary", "total", "geo"]
 
 
 def test_what_is_refused(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
@@ -310,3 +317,44 @@ def test_errors_are_one_line(file: str, tmp_path: Path) -> None:
         assert code == 1
         assert error.count("\n") == 1
         assert message in error
+
+
+def verdicts(page: Page) -> list[tuple[str, str]]:
+    """The mark and the first sentence of each verdict."""
+    return re.findall(r'<li class="(\w+)"><strong>(.*?)</strong>', page.source)
+
+
+def test_a_page_says_first_what_was_found_and_what_was_not_looked_at(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    made = {"title": "Turnovers <2024>", "date": date(2024, 2, 29)}
+    page = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=2, **made))
+    assert verdicts(page) == [
+        ("good", "Could somebody be found? Not by these rules."),
+        ("unknown", "Could something be learned? Not known."),
+        ("care", "Is it still useful? In part."),
+    ]
+    assert page.source.index("In short") < page.source.index("Summary")
+    [(records,)] = con.execute("SELECT count(*) FROM firms").fetchall()
+    for text in (
+        "<h1>Turnovers &lt;2024&gt;</h1>",
+        "2024-02-29",
+        "max_count 2",
+        f"<dd>{records}</dd>",
+        version("sdcduck"),
+    ):
+        assert text in page.source
+    page = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", dominance=[(1, 99)], audit=True))
+    assert [mark for mark, _ in verdicts(page)] == ["unknown", "good", "care"]
+    page = Page(sdcduck.publication_report(con, QUERY, tmp_path / "page.html", max_count=0, audit=True))
+    assert [mark for mark, _ in verdicts(page)] == ["unknown", "unknown", "good"]
+
+
+def test_the_number_of_records_is_not_told_where_no_total_is_published(
+    con: duckdb.DuckDBPyConnection, tmp_path: Path
+) -> None:
+    query = QUERY.replace(", ())", ")")
+    source = sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=2).read_text()
+    assert "<dt>Records</dt>" not in source
+    source = sdcduck.publication_report(con, query, tmp_path / "page.html", max_count=2, custodian=True).read_text()
+    assert "<dt>Records</dt><dd>55</dd>" in source

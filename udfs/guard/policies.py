@@ -50,6 +50,8 @@ def plan_protect(
     dimensions = needed(dimensions, "dimensions", "list the columns to group by and filter on")
     base = whole(base, "base", least=2)
     kinds = _kinds(table, unit, units, record_key, min_units, method, population)
+    if method == "suppression":
+        _check_published_names(cursor, publication, table, dimensions, measures or ())
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]
     ends = read_limits("bounds", bounds, table, summed, method)
@@ -65,7 +67,7 @@ def plan_protect(
     if method == "cell_key":
         _check_ptable(cursor, ptable, "ptable", "counts")
         _check_ptable(cursor, magnitude_ptable, "magnitude_ptable", "magnitudes")
-    published = _published(cursor, publication, shown, summed) if method == "suppression" else None
+    published = _published(cursor, publication) if method == "suppression" else None
     _check_view(cursor, table)
     rows, number = _check_units(cursor, table, kinds)
     if published is not None:
@@ -95,22 +97,26 @@ def plan_protect(
         policy = replace(policy, sequence=limit)
     _check_beside_others(cursor, policy)
 
-    def store() -> pa.Table:
-        noise_secret = "" if first.record_key is None else _noise_secret(session, table, first.record_key)
-        made_of = catalog.read_by(cursor, table.text).definition
-        make_ledger(session.cursor(), policy)
-        catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
-        return pa.table(
-            {
-                "name": [table.text],
-                "method": [method],
-                "rows": [rows],
-                "units": [number],
-                "one_row_per_unit": [alone],
-            }
-        )
+    return Rows(lambda: _stored(session, table, policy, number, alone=alone))
 
-    return Rows(store)
+
+def _stored(session: Session, table: Source, policy: Policy, units: int, *, alone: bool) -> pa.Table:
+    """Store a policy, and what is said of it."""
+    noise_secret = "" if policy.record_key is None else _noise_secret(session, table, policy.record_key)
+    made_of = catalog.read_by(session.cursor(), table.text).definition
+    replaced = _policy(session, policy.name, policy.role) is not None
+    make_ledger(session.cursor(), policy)
+    catalog.store_policy(session.cursor(), replace(policy, noise_secret=noise_secret), made_of)
+    return pa.table(
+        {
+            "name": [table.text],
+            "method": [policy.method],
+            "rows": [policy.records],
+            "units": [units],
+            "one_row_per_unit": [alone],
+            "replaced": [replaced],
+        }
+    )
 
 
 def _check_beside_others(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
@@ -189,21 +195,47 @@ class _Published:
     complete: tuple[str, ...]
 
 
-def _published(
-    cursor: duckdb.DuckDBPyConnection, publication: str | None, shown: Sequence[str], summed: Sequence[str]
-) -> _Published:
-    """The publication that answers, if it has these columns."""
+def _answers(cursor: duckdb.DuckDBPyConnection, publication: str | None) -> Publication:
+    """The publication that answers."""
     if publication is None:
         raise wrong("publication", "name a publication stored with sdc_publish")
     stored = catalog.publication(cursor, publication)
     if stored.fingerprint is None:
         raise SDCError(f"the publication '{publication}' has not been published (sdc_publish)")
-    answers = read_publication(cursor, stored.query)
-    known = {"dimensions": answers.dimensions, "measures": [m.name for m in answers.measures if m.kind == "sum"]}
-    for part, names in (("dimensions", shown), ("measures", summed)):
+    return read_publication(cursor, stored.query)
+
+
+def _check_published_names(
+    cursor: duckdb.DuckDBPyConnection, publication: str | None, table: Source, shown: Sequence[str],
+    summed: Sequence[str],
+) -> None:  # fmt: skip
+    """Refuse a name that the table has and the publication has not, or the other way round, and say how both get it.
+
+    Raises:
+        SDCError: there is one.
+    """
+    answers = _answers(cursor, publication)
+    sums = [measure.name for measure in answers.measures if measure.kind == "sum"]
+    columns = {folded(name): name for name in table.columns}
+    for part, names, known, example in (
+        ("dimension", shown, answers.dimensions, "{0}"), ("measure", summed, sums, "sum({0}) AS {0}"),
+    ):  # fmt: skip
         for name in names:
-            if name not in known[part]:
-                raise unknown("column", name, known[part], where=f"the {part} of the publication '{publication}'")
+            own = columns.get(folded(name))
+            if own in known or (own is None and folded(name) not in map(folded, known)):
+                continue  # where neither has it, what reads the columns of the table says so
+            column = "x" if own is None else own if own.isidentifier() else identifier(own)
+            raise SDCError(
+                f"{part} '{name}': a column of '{table.text}' and a {part} of the publication '{publication}' have to "
+                f"have one name, and only the {'publication' if own is None else 'table'} has this one; the "
+                f"publication has {', '.join(map(repr, known)) or 'none'}: publish it again with the column's own "
+                f"name, as in SELECT {example.format(column)} .., and name that one here"
+            )
+
+
+def _published(cursor: duckdb.DuckDBPyConnection, publication: str | None) -> _Published:
+    """What a policy takes of the publication."""
+    answers = _answers(cursor, publication)
     complete = complete_measures(cursor, answers)
     count_column = count_of_records(answers, complete)
     if count_column is None:

@@ -41,8 +41,10 @@ def plan_create_user(session: Session, name: str | None, password: str | None, r
     made = verifier(password, salt=salt_for(session.cursor(), who, salts)).text()
 
     def store() -> pa.Table:
-        catalog.store_user(session.cursor(), catalog.User(who, what, made), salts)
-        return pa.table({"name": [who], "role": [what]})
+        cursor = session.cursor()
+        replaced = any(user.name == who for user in catalog.users(cursor))
+        catalog.store_user(cursor, catalog.User(who, what, made), salts)
+        return pa.table({"name": [who], "role": [what], "replaced": [replaced]})
 
     return Rows(store)
 

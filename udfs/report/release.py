@@ -375,9 +375,16 @@ def _asked(session: Session, part: Part, check: Callable[[], None]) -> list[tupl
             return cursor.execute(part.query()).fetchall()
         except duckdb.Error as problem:
             check()  # nobody is told that an interrupted statement measured nothing
-            said = str(problem).splitlines()[0]
-            said = said.split(f"{part.function}: ", 1)[-1]
+            said = _in_our_words(str(problem), part.function)
             return [(part.function, part.about, None, None, None, None, None, f"not measured: {said}")]
+
+
+def _in_our_words(problem: str, function: str) -> str:
+    """What the function says; what the database says is for other readers, and may hold a value."""
+    _, ours, said = (problem.splitlines() or [""])[0].partition(f"{function}: ")
+    if not ours or "Error:" in said:
+        return f"the database could not compute it for these columns; {function} by itself says why"
+    return said
 
 
 FAMILY = Family(

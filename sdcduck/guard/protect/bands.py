@@ -42,6 +42,25 @@ def is_compared(column: exp.Column) -> bool:
     return isinstance(column.parent, _COMPARED)
 
 
+def is_with_numbers(column: exp.Column) -> bool:
+    """Whether a column stands in a comparison with numbers that are written out, and with nothing else.
+
+    >>> from sqlglot import parse_one
+    >>> [is_with_numbers(parse_one(text, read="duckdb").find(exp.Column)) for text in
+    ...     ("x > 3", "x BETWEEN -1 AND 2.5", "x IN (1, 2)", "3 >= x", "x > y", "x > y + 1", "x > '3'", "x > 1e3")]
+    [True, True, True, True, False, False, False, False]
+    """
+    compared = column.parent
+    if (
+        compared is None
+        or not isinstance(compared, _COMPARED)
+        or (isinstance(compared, exp.Between) and compared.args.get("symmetric"))
+    ):
+        return False
+    others = [part for part in compared.iter_expressions() if part is not column]
+    return bool(others) and all(_number(part) is not None for part in others)
+
+
 def compared_with(column: exp.Column) -> str | None:
     """The number, as it is written, that a column is compared with; None: it is something else.
 

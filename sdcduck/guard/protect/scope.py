@@ -15,7 +15,7 @@ from sdcduck.guard.expressions import (
     text,
 )
 from sdcduck.guard.methods import Method, method_class
-from sdcduck.guard.protect.bands import compared_with, is_band, is_compared, told
+from sdcduck.guard.protect.bands import compared_with, is_band, is_compared, is_with_numbers, told
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.refusals import Refused
@@ -267,8 +267,13 @@ class Scope:
     def is_asked_for(self, column: exp.Column) -> bool:
         """Whether this is a measure or a unit in ``IS NULL``, or a measure that is compared with a declared border.
 
-        It is no secret that there is one, see count(measure).
+        It is no secret that there is one, see count(measure). Under differential privacy a measure is compared with any
+        number: whose record it is decides alone whether it is looked at, so that one record adds to a total what it
+        adds or nothing, as is charged for; of many borders each is another question, and costs.
         """
+        if self.policy.privacy.holds and self.role(column) is Role.MEASURE and is_with_numbers(column):
+            self.refuse_filled(column)
+            return True
         if is_compared(column) and is_band(column, self.bands(column)):
             return True
         is_null = isinstance(column.parent, exp.Is) and isinstance(column.parent.expression, exp.Null)

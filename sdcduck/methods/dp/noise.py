@@ -65,6 +65,7 @@ def _opendp() -> Any:
     return dp
 
 
+@lru_cache(1000)
 def measurement(scale: float, *, gaussian: bool, whole: bool) -> Any:
     """OpenDP's measurement that adds independent noise of a scale to numbers, and knows what that costs.
 
@@ -176,6 +177,7 @@ def deviation(scale: float, *, gaussian: bool) -> float:
     return math.sqrt(2 * a) / (1 - a)
 
 
+@lru_cache(1000)
 def cost_of(sensitivity: float, scale: float, *, gaussian: bool) -> float:
     """What OpenDP certifies that whole totals with noise of this scale cost."""
     distance = float(sensitivity) if gaussian else math.ceil(sensitivity)

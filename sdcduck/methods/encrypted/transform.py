@@ -32,7 +32,7 @@ def roots(n: int) -> tuple[Floats, Floats]:
     return np.stack([twist.real, twist.imag]), np.stack([unit.real, unit.imag])
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def forward(real, imag, twist, unit):  # type: ignore[no-untyped-def]
     """In place: real has the first half of the coefficients, imag the second."""
     half = len(real)
@@ -55,7 +55,7 @@ def forward(real, imag, twist, unit):  # type: ignore[no-untyped-def]
         size //= 2
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def inverse(real, imag, twist, unit):  # type: ignore[no-untyped-def]
     """Undoes `forward`, in place."""
     half = len(real)
@@ -73,8 +73,7 @@ def inverse(real, imag, twist, unit):  # type: ignore[no-untyped-def]
                 low_r[j] += hr
                 low_i[j] += hi
         size *= 2
-    part = 1.0 / half
     for j in range(half):
-        a, b, c, s = real[j] * part, imag[j] * part, twist[0, j], twist[1, j]
+        a, b, c, s = real[j] / half, imag[j] / half, twist[0, j], twist[1, j]
         real[j] = a * c + b * s
         imag[j] = b * c - a * s

@@ -16,6 +16,7 @@ _PAIR = re.compile(r"Refused:\n\n```SQL\n(?P<refused>.+?)\n```\n\nAnswered:\n\n`
 WITHOUT_QUERIES = {
     "SDC002",
     "SDC060",
+    "SDC061",
     "SDC070",
     "SDC071",
     "SDC072",

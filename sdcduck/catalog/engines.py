@@ -1,0 +1,158 @@
+"""Engines beside DuckDB that hold records, and the empty tables that stand for theirs in the custodian's file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import duckdb
+import pyarrow as pa
+
+from sdcduck.errors import SDCError, unknown
+from sdcduck.quoting import identifier, literal
+
+MARK = "sdcduck: the records of this table are on another engine"
+"""The comment of a table that stands for one of an engine."""
+
+
+class Engine(Protocol):
+    """What is asked of an engine."""
+
+    name: str
+
+    def tables(self) -> list[str]:
+        """The names of its tables."""
+
+    def schema(self, table: str) -> pa.Schema:
+        """The columns of a table, as Arrow has them."""
+
+    def rows(self, sql: str) -> pa.Table:
+        """The rows of a query."""
+
+
+class _OfDuckDB:
+    """Another database of DuckDB."""
+
+    name = "duckdb"
+
+    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
+        self._con = con
+
+    def tables(self) -> list[str]:
+        return [str(name) for (name,) in self._con.cursor().execute(_TABLES).fetchall()]
+
+    def schema(self, table: str) -> pa.Schema:
+        return self.rows(f"SELECT * FROM {identifier(table)} LIMIT 0").schema
+
+    def rows(self, sql: str) -> pa.Table:
+        with self._con.cursor() as cursor:
+            return cursor.sql(sql).to_arrow_table()
+
+
+class _OfDataFusion:
+    """A session of DataFusion."""
+
+    name = "datafusion"
+
+    def __init__(self, session: Any) -> None:
+        self._session = session
+
+    def tables(self) -> list[str]:
+        return [str(name) for name in self._session.catalog().schema().names()]
+
+    def schema(self, table: str) -> pa.Schema:
+        found: pa.Schema = self._session.table(identifier(table)).schema()
+        return found
+
+    def rows(self, sql: str) -> pa.Table:
+        found: pa.Table = self._session.sql(sql).to_arrow_table()
+        return found
+
+
+def engine_of(records: object) -> Engine:
+    """What is asked in place of what the custodian has: a backend of ibis, or what it is made of.
+
+    Raises:
+        SDCError: it is neither, or of an engine of which nobody knows that it answers as DuckDB does.
+    """
+    module = type(records).__module__.partition(".")[0]
+    inner = getattr(records, "con", None) if module == "ibis" else records
+    if isinstance(inner, duckdb.DuckDBPyConnection):
+        return _OfDuckDB(inner)
+    if type(inner).__module__.partition(".")[0] == "datafusion" and hasattr(inner, "catalog"):
+        return _OfDataFusion(inner)
+    name = f" of {getattr(records, 'name', '')!r}" if module == "ibis" else ""
+    raise SDCError(
+        f"argument 'records'{name} must be an engine of which it is tested that it gives the same numbers: a backend "
+        "of ibis for DuckDB or DataFusion, a connection of DuckDB, or a datafusion.SessionContext()"
+    )
+
+
+def duckdb_columns(schema: pa.Schema) -> dict[str, str]:
+    """The columns that records may have here, with their DuckDB types; those of other types are left out.
+
+    >>> duckdb_columns(pa.schema({"a": pa.int64(), "b": pa.decimal128(12, 2), "c": pa.list_(pa.int8())}))
+    {'a': 'BIGINT', 'b': 'DECIMAL(12,2)'}
+    """
+    return {field.name: kind for field in schema if (kind := _duckdb_type(field.type)) is not None}
+
+
+def _duckdb_type(kind: pa.DataType) -> str | None:
+    if pa.types.is_decimal128(kind) and 0 <= kind.scale <= kind.precision <= _DIGITS:
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    return _TYPES.get(str(kind))
+
+
+_DIGITS = 18  # of more, DuckDB and others make other floating-point numbers
+_TYPES = {
+    "bool": "BOOLEAN", "int8": "TINYINT", "int16": "SMALLINT", "int32": "INTEGER", "int64": "BIGINT",
+    "double": "DOUBLE", "date32[day]": "DATE", "string": "VARCHAR", "large_string": "VARCHAR",
+    "string_view": "VARCHAR",
+}  # fmt: skip
+
+
+def stand_in(con: duckdb.DuckDBPyConnection, records: object, tables: Sequence[str] | None = None) -> list[str]:
+    """Make an empty table for each of an engine's, so that `sdc_protect` finds it by its name.
+
+    Args:
+        con: a connection to the custodian's file.
+        records: the engine (`engine_of`).
+        tables: those of its tables that are meant; None: all that have no table or view of their name here yet.
+
+    Returns:
+        The names of the tables that stand for others now.
+
+    Raises:
+        SDCError: it has no such table, or there is another one of that name here.
+    """
+    engine = engine_of(records)
+    there, marked = engine.tables(), stand_ins(con)
+    here = {row[0].lower() for row in con.execute(_HERE).fetchall()}
+    for table in tables or ():
+        if table not in there:
+            raise unknown("table", table, there)
+        if table.lower() in here and table not in marked:
+            raise SDCError(f"there is another table {table!r} in this database, with records of its own")
+    made = []
+    for table in there if tables is None else tables:
+        if table.lower() in here or not (columns := duckdb_columns(engine.schema(table))):
+            continue
+        listed = ", ".join(f"{identifier(name)} {kind}" for name, kind in columns.items())
+        con.execute(f"CREATE TABLE {identifier(table)} ({listed})")
+        con.execute(f"COMMENT ON TABLE {identifier(table)} IS {literal(MARK)}")
+        made.append(table)
+    return sorted({*made, *marked} & set(there))
+
+
+def stand_ins(con: duckdb.DuckDBPyConnection) -> list[str]:
+    """The tables of a database that stand for others."""
+    return [name for (name,) in con.execute(_MARKED).fetchall()]
+
+
+_IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
+_MARKED = f"SELECT table_name FROM duckdb_tables() WHERE {_IS_HERE} AND comment = {literal(MARK)} ORDER BY ALL"
+_TABLES = f"SELECT table_name FROM duckdb_tables() WHERE {_IS_HERE} ORDER BY ALL"
+_HERE = (
+    f"SELECT table_name FROM duckdb_tables() WHERE {_IS_HERE} "
+    "UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
+)

@@ -1,0 +1,85 @@
+"""What an engine is asked for: the inner cells of one block, and what they come to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from sdcduck.guard.engines import semantics
+from sdcduck.guard.engines.semantics import Semantics, column
+from sdcduck.quoting import identifier
+
+INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+
+
+@dataclass(frozen=True)
+class Half:
+    """The part of a question that an engine answers.
+
+    Attributes:
+        sql: in its words.
+        name: of what it answers, in the part that DuckDB answers.
+    """
+
+    sql: str
+    name: str
+
+
+@dataclass
+class InnerCells:
+    """Collects what is asked of the records of one table for one block.
+
+    Args:
+        table: its name on the engine.
+        types: DuckDB types of its columns.
+        name: of the relation that holds the answer.
+    """
+
+    table: str
+    types: dict[str, str]
+    name: str
+    _columns: dict[str, tuple[exp.Expr, str]] = field(default_factory=dict)
+    _names: dict[exp.Expr, str] = field(default_factory=dict)
+    _keys: list[str] = field(default_factory=list)
+
+    def dimension(self, name: str) -> None:
+        """Tell cells apart by a column, which keeps its name."""
+        if name not in self._columns:
+            self._columns[name] = column(name), self.types[name]
+            self._keys.append(name)
+
+    def condition(self, tree: exp.Expr) -> str:
+        """Tell cells apart by a condition for a measure: the name of its column."""
+        new = tree not in self._names
+        name = self._named(tree, "BOOLEAN")
+        if new:
+            self._keys.append(name)
+        return name
+
+    def number(self, tree: exp.Expr, kind: str) -> str:
+        """Add something up: the name of its column, which has a DuckDB type."""
+        return self._named(tree, kind)
+
+    def _named(self, tree: exp.Expr, kind: str) -> str:
+        name = self._names.setdefault(tree, f"_sdc_i{len(self._names)}")
+        self._columns.setdefault(name, (tree, kind))
+        return name
+
+    def half(self, engine: Semantics) -> Half:
+        """What the engine is asked: no row where no record is."""
+        places = {name: f"c{place}" for place, name in enumerate(self._columns)}
+        items = [exp.alias_(tree.copy(), places[name], quoted=True) for name, (tree, _) in self._columns.items()]
+        select = exp.Select(expressions=items).from_(exp.table_(self.table, quoted=True))
+        if self._keys:
+            select = select.group_by(*(self._columns[name][0].copy() for name in self._keys))
+        having = exp.GT(this=semantics.count(), expression=exp.Literal.number(0))
+        return Half(engine.written(select.having(having)), self.name)
+
+    def relation(self) -> str:
+        """The SQL of what DuckDB reads in place of the records: columns of the types that it would have itself."""
+        columns = [
+            f'CAST("c{place}" AS {kind}) AS {identifier(name)}'
+            for place, (name, (_, kind)) in enumerate(self._columns.items())
+        ]
+        return f"SELECT {', '.join(columns)} FROM temp.main.{identifier(self.name)}"

@@ -1,0 +1,173 @@
+"""From a register to a release, through forms; and the script of it makes the same from nothing."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import duckdb
+import pytest
+from desk_browser import Answer, Browser
+
+import sdcduck
+from conftest import ODD, running
+from sdcduck.functions.reference import EXAMPLE_SECRET
+
+Fields = list[tuple[str, str]]
+PEOPLE: Fields = [
+    ("table", "people"), ("publication", "by_region"), ("dimension", "region"), ("dimension", "sex"), ("max_count", "1"),
+    ("filled", "1"),
+]  # fmt: skip
+ODDLY: Fields = [
+    ("table", ODD), ("publication", "a'b\"<i>"), ("dimension", 'a"b'), ("dimension", ODD), ("measure", "in%&come"),
+    ("max_count", "1"), ("dominance_n", "1"), ("dominance_k", "75"), ("contributor", "person_id"),
+    ("value", "in%&come"), ("filled", "1"),
+]  # fmt: skip
+
+
+def shown(browser: Browser, path: str, fields: Fields) -> Answer:
+    answer = browser.finished(browser.post(path, fields))
+    assert answer.status == 200, answer.text
+    return answer
+
+
+def test_the_pattern_is_a_cross_table_with_the_marks_of_the_house(browser: Browser) -> None:
+    """As documented for sdc_suppress(.., max_count := 1) of these persons."""
+    page = shown(browser, "/tables/pattern", PEOPLE).page
+    assert page.rows == [
+        ["region \\ sex", "f", "m", "Total"], ["East", "P", "P", "S"], ["North", "2", "3", "5"],
+        ["South", "S", "S", "S"], ["Total", "6", "6", "12"],
+    ]  # fmt: skip
+    assert "Cells of 1 record are not published: whoever is in one could tell the others." in page.text
+    assert page.statements == [
+        'FROM sdc_suppress(\'SELECT "region", "sex", count(*) AS "n"\nFROM "people"\n'
+        'GROUP BY CUBE ("region", "sex")\', max_count := 1);'
+    ]
+    other = browser.get("/work/1?down=sex&across=region").page
+    assert other.rows[0] == ["sex \\ region", "East", "North", "South", "Total"]
+    assert other.rows[1] == ["f", "P", "2", "S", "6"]
+
+
+def test_a_third_dimension_is_at_its_total_or_at_one_value(browser: Browser) -> None:
+    open_to_all = [*PEOPLE[:4], ("dimension", "age"), ("measure", "income"), ("max_count", "0")]
+    answer = shown(browser, "/tables/pattern", open_to_all)
+    total = browser.get(f"{answer.path}?down=sex&across=region&measure=income").page
+    assert total.rows[-1] == ["Total", "12,400", "13,300", "17,450", "43,150"]  # as in docs/suppression.md
+    with browser.register.reading() as reading:
+        [first] = reading.rows("FROM people SELECT age, region, sex, income ORDER BY income DESC LIMIT 1")
+    at_one = browser.get(f"{answer.path}?down=sex&across=region&measure=income&at.2={first['age']}").page
+    assert at_one.rows[0] == ["sex \\ region", first["region"], "Total"]
+    assert at_one.rows[1:] == [[first["sex"], "9,800", "9,800"], ["Total", "9,800", "9,800"]]
+    assert f"age {first['age']}" in at_one.text
+
+
+def test_the_audit_shows_intervals_and_a_verdict(browser: Browser) -> None:
+    page = shown(browser, "/tables/audit", PEOPLE).page
+    assert "No suppressed number follows from published ones" in page.text
+    assert page.rows[0] == ["region", "sex", "status", "number", "at least", "at most", "exact", "wide enough"]
+    assert ["East", "f", "primary", "1", "0", "3", "no", "yes"] in [
+        [cell if place != 5 else "3" for place, cell in enumerate(row)] for row in page.rows
+    ]
+
+
+def test_the_script_makes_the_same_release_on_a_copy_and_from_nothing(made: Path, tmp_path: Path) -> None:
+    file = tmp_path / "register.duckdb"
+    shutil.copy(made, file)
+    with running(file) as browser:
+        for fields in (PEOPLE, ODDLY):
+            shown(browser, "/tables/pattern", fields)
+            shown(browser, "/tables/audit", fields)
+            shown(browser, "/tables/publish", fields)
+        scripts = {"copy": browser.get("/script.sql").text, "empty": browser.get("/script.sql?empty=1").text}
+        exported = browser.get("/releases/cells.csv?name=by_region")
+    assert exported.headers["Content-Disposition"] == 'attachment; filename="by_region.csv"'
+    assert exported.text.splitlines()[0] == "region,sex,MEASURE,OBS_VALUE,OBS_STATUS,CONF_STATUS"
+    assert "East,f,n,,Q,A" in exported.text.splitlines()
+    wanted = released(file)
+    assert len(wanted["by_region"]) == 12
+    shutil.copy(made, tmp_path / "copy.duckdb")
+    for name, script in scripts.items():
+        with sdcduck.connect(tmp_path / f"{name}.duckdb", secret=EXAMPLE_SECRET) as con:
+            for statement in con.extract_statements(script):
+                con.execute(statement).fetchall()
+        assert released(tmp_path / f"{name}.duckdb") == wanted, name
+
+
+def released(file: Path) -> dict[str, list[tuple[object, ...]]]:
+    """The cells of all publications, and their inner cells: which are open, not the numbers that are drawn for the others."""
+    with duckdb.connect(str(file), read_only=True) as con:
+        tables = {}
+        for (name,) in con.execute("SELECT name FROM sdc.publications").fetchall():
+            quoted = name.replace('"', '""')
+            tables[name] = sorted(con.execute(f'FROM sdc."{quoted}_cells"').fetchall(), key=repr)
+            stencil = con.execute(f'FROM sdc."{quoted}_stencil" SELECT * REPLACE (stencil = 0 AS stencil)').fetchall()
+            tables[f"{name} stencil"] = sorted(stencil, key=repr)
+        return tables
+
+
+def test_a_newcomer_makes_a_release_in_ten_clicks(made: Path, tmp_path: Path) -> None:
+    """Only what stands on the pages is sent: the forms as they are filled in already."""
+    file = tmp_path / "register.duckdb"
+    shutil.copy(made, file)
+    with running(file) as browser:
+        page = browser.get("/table?name=people").page
+        answer = browser.post("/table/roles", [*sent(page, "/table/roles"), ("next", "tables")])
+        for path in ("/tables/pattern", "/tables/audit", "/tables/publish"):
+            answer = shown(browser, path, sent(answer.page, path))
+        assert "people_tables is published" in answer.text
+        assert browser.get("/releases/cells.csv?name=people_tables").text.count("\n") > 12
+        assert browser.get("/script.sql").text.count("FROM sdc_") == 1
+
+
+def sent(page: object, action: str) -> Fields:
+    """What a form of a page sends as it is."""
+    fields: Fields = []
+    inside, name = False, ""
+    for tag, known in page.tags:  # type: ignore[attr-defined]
+        if tag == "form":
+            inside = known["action"] == action
+        elif inside and tag == "input" and (known.get("type") != "checkbox" or "checked" in known):
+            fields.append((known["name"], known.get("value", "")))
+        elif inside and tag == "select":
+            name = known["name"]
+        elif inside and tag == "option" and "selected" in known and "value" not in known:
+            fields.append((name, ""))
+    if action == "/table/roles":
+        return [(n, v) for n, v in fields if n != "role"] + [("role", role) for role in roles(page)]
+    return [(n, v) for n, v in fields if v]
+
+
+def roles(page: object) -> list[str]:
+    """The chosen role of each column: text that stands behind `selected`."""
+    text = page.source  # type: ignore[attr-defined]
+    return re.findall(r"<option selected>([a-z]+)</option>", text)
+
+
+def test_a_name_that_is_taken_is_not_replaced_by_mistake(browser: Browser) -> None:
+    fields = [(name, "again" if name == "publication" else value) for name, value in PEOPLE]
+    shown(browser, "/tables/publish", fields)
+    answer = browser.post("/tables/publish", fields)
+    assert answer.status == 400
+    assert "there is a publication &#39;again&#39; already" in answer.text
+    shown(browser, "/tables/publish", [*fields, ("replace", "1")])
+
+
+def test_an_export_is_a_file_beside_the_register_and_nowhere_else(browser: Browser, tmp_path: Path) -> None:
+    shown(browser, "/tables/publish", [(n, "out" if n == "publication" else v) for n, v in PEOPLE])
+    for file in ("", "../out.duckdb", "/tmp/out.duckdb", "a\\b.duckdb", ".."):
+        answer = browser.post("/releases/export", [("name", "out"), ("file", file)])
+        assert answer.status == 400, file
+    page = shown(browser, "/releases/export", [("name", "out"), ("file", "public.duckdb")]).page
+    assert page.rows[1][:2] == ["out", "12"]
+    assert browser.register.file.with_name("public.duckdb").exists()
+
+
+@pytest.mark.parametrize("name", ["nothing", "", "a' OR true --"])
+def test_what_is_not_published_has_no_file(browser: Browser, name: str) -> None:
+    for answer in (
+        browser.get(f"/releases/cells.csv?name={name.replace(' ', '+')}"),
+        browser.post("/releases/export", [("name", name), ("file", "x.duckdb")]),
+    ):
+        assert answer.status == 400
+        assert "unknown publication" in answer.text

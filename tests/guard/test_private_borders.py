@@ -1,0 +1,121 @@
+"""Conditions on measures under differential privacy, and how sums and templates of such questions are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+from private_people import RECORDS, made
+
+import sdcduck
+from sdcduck.guard import Guard, Refused
+from sdcduck.guard.methods.dp import of_many
+from sdcduck.guard.templates import asked, template
+
+pytest.importorskip("opendp")
+
+DOMAINS = "{'region': ['n', 's', 'e', 'w', 'unknown'], 'age': range(0, 90)}"
+
+
+@pytest.fixture(scope="module")
+def guard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guard]:
+    with closing(sdcduck.open_guard(made(tmp_path_factory.mktemp("borders") / "register", domains=DOMAINS))) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT region, count(*) FROM people WHERE income > 2000 GROUP BY region",
+        "SELECT count(*) FROM people WHERE income BETWEEN 100 AND 200.5",
+        "SELECT count(*) FROM people WHERE income IN (37.25, 74.25, 111.25)",
+        "SELECT count(*) FROM people WHERE NOT (4000 <= income OR ill)",
+        "SELECT count_if(income < 3000), count(*) FILTER (WHERE income <> 0.25) FROM people",
+        "SELECT sum(CASE WHEN income > 4000 THEN 1 ELSE 0 END) FROM people WHERE region <> 'n'",
+        "SELECT avg(income), sum(income), stddev(income) FROM people WHERE income >= 1000 AND age < 50",
+        "SELECT count(*) FROM (SELECT income AS x FROM people WHERE age > 3) WHERE x < 2500",
+    ],
+)
+def test_a_measure_is_compared_with_any_number(guard: Guard, question: str) -> None:
+    with duckdb.connect() as con:
+        con.execute(f"CREATE TABLE people AS {RECORDS}")
+        true = sorted(con.execute(question).fetchall())
+    found = sorted(tuple(row.values()) for row in guard.sql(question).to_pylist() if None not in row.values())
+    assert len(found) == len(true)
+    for mine, its in zip(found, true, strict=True):
+        assert [value for value in mine if isinstance(value, str)] == [value for value in its if isinstance(value, str)]
+        numbers = [(float(a), float(b)) for a, b in zip(mine, its, strict=True) if not isinstance(a, str)]
+        assert all(a == pytest.approx(b, rel=0.01, abs=10) for a, b in numbers)
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT income > 2000 AS rich, count(*) FROM people GROUP BY rich",
+        "SELECT CASE WHEN income > 2000 THEN region END AS rich, count(*) FROM people GROUP BY rich",
+        "SELECT income, count(*) FROM people GROUP BY income",
+        "SELECT region FROM people WHERE income > 2000",
+        "SELECT bool_or(income > 4999) FROM people",
+        "SELECT max(income > 4999) FROM people",
+        "SELECT min(age) FILTER (WHERE income > 4999) FROM people",
+        "SELECT count(*) FROM people WHERE income > age",
+        "SELECT count(*) FROM people WHERE 1 / (income - 7) > 3",
+        "SELECT count(*) FROM people WHERE income > '2000'",
+        "SELECT count(*) FROM people WHERE income > (SELECT 2000)",
+        "SELECT count(*) FROM people TABLESAMPLE 10%",
+    ],
+)
+@pytest.mark.parametrize("domains", [DOMAINS, "'private'"])
+def test_what_else_is_made_of_a_measure_is_refused(tmp_path: Path, question: str, domains: str) -> None:
+    with closing(sdcduck.open_guard(made(tmp_path / "register", domains=domains))) as guard:
+        with pytest.raises(Refused):
+            guard.sql(question)
+        assert guard.sql("SELECT questions FROM (SHOW sdc_budget)").to_pylist() == [{"questions": 0}]
+
+
+def test_a_border_changes_neither_the_noise_nor_what_is_read_first(guard: Guard) -> None:
+    """Whether DuckDB has to read a block of records hangs on its largest value: that would be seen by the clock."""
+    by_measure, by_dimension = (
+        guard.rewritten(f"SELECT sum(income) FROM people WHERE {column} > 44")[0] for column in ("income", "age")
+    )
+    assert by_measure.releases[0].columns == by_dimension.releases[0].columns
+    assert 'TRY(CAST("people"."income" > 44 AS BOOLEAN))' in by_measure.releases[0].totals
+
+
+@pytest.mark.parametrize("statistic", ["sum(income)", "var_samp(income)"])
+def test_sums_are_whole_steps_and_the_same_of_very_many(guard: Guard, statistic: str) -> None:
+    """Of so many records that DOUBLE would not have all digits the same steps are added up as BIGINT."""
+    [release] = guard.rewritten(f"SELECT {statistic} FROM people WHERE age > 3")[0].releases
+    name = release.totals.split('"."main"')[0].rsplit('"', 1)[1]
+    with duckdb.connect() as con:
+        con.execute(f"ATTACH ':memory:' AS {name}; USE {name}; CREATE TABLE people AS {RECORDS}")
+        [few] = con.execute(release.totals).fetchall()
+        [many] = con.execute(of_many(release.totals)).fetchall()
+        con.execute("CREATE OR REPLACE TABLE people AS FROM people ORDER BY hash(id)")
+        assert con.execute(release.totals).fetchall() == [few]
+    assert of_many(release.totals) != release.totals
+    assert few == many
+    assert all(value == int(value) for value in few)
+
+
+def test_another_constant_needs_no_new_rewriting(guard: Guard) -> None:
+    """What is drawn for a question depends on its constants in its texts alone: these are filled in."""
+    question = "SELECT region, avg(income) FROM people WHERE age > {} AND region <> 'n' GROUP BY region"
+    found = asked(question.format(40))
+    assert found is not None
+    policies = guard._schema.policies(guard._schema.version())
+
+    def rewrite(text: str):  # type: ignore[no-untyped-def]
+        return guard._rewritings._rewriter.made(text, policies)
+
+    made_of = template(found, rewrite(question.format(40)), rewrite)
+    assert made_of is not None
+    other = made_of.filled(["41", "'n'"])
+    wanted = rewrite(question.format(41))
+    assert [(one.cells, one.totals, one.columns) for one in other.releases] == [
+        (one.cells, one.totals, one.columns) for one in wanted.releases
+    ]
+    assert all(release.stands_for in other.sql for release in other.releases)
