@@ -12,7 +12,7 @@ import json
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -58,7 +58,7 @@ class Blob:
     scheme: str
     pair: bytes
     about: dict[str, Any]
-    body: bytes
+    body: bytes = field(repr=False)
 
     def written(self) -> bytes:
         """As bytes."""
@@ -156,10 +156,7 @@ class Secret:
 
     scheme: str
     pair: bytes
-    bits: Words
-
-    def __repr__(self) -> str:
-        return f"Secret({self.scheme!r})"
+    bits: Words = field(repr=False)
 
 
 def secret_of(raw: bytes) -> Secret:
