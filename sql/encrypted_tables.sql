@@ -61,3 +61,107 @@
 --| ----+-----------+-------+-------+------+----
 --| 0.3 | A         | A     |     2 | 85.0 | 4.0
 --| @source Ameur, Aziz, Audigier & Bouzefrane (2022), PSD; rounding each row, and the size of v: this project
+
+--| sdc_he_knn_keygen(parameters := 'paper', seed := NULL) -> TABLE
+--| A new pair of keys for encrypted questions: a secret one, which who asks keeps, and an evaluation key, which the custodian is given.
+--|
+--| Store them in a table: each call makes others. With the evaluation key the custodian computes on what he cannot read; it is 25 MB in
+--| several rows. This is a reference of the encryption, and nobody has audited it: do not protect anything with it.
+--|
+--| @arg parameters VARCHAR: `paper` has the sizes of the paper, which it says are worth 110 bits of security; `toy` is for tests and
+--|     examples, and hides nothing
+--| @arg seed BIGINT: for tests and examples only, since whoever knows it knows the secret key; NULL: keys from the system's source of random bytes
+--| @column part VARCHAR: `secret` (one row) or `evaluation`
+--| @column scheme VARCHAR: `parameters`, for whoever is given the key
+--| @column chunk BIGINT: of the key, from 1 on
+--| @column key BLOB: or a part of it
+--| @column warning VARCHAR: what the keys are worth
+--| @example
+--| SELECT part, scheme, chunk, octet_length(key) AS bytes, warning FROM sdc_he_knn_keygen(parameters := 'toy');
+--| @output
+--| part       | scheme | chunk |  bytes | warning
+--| -----------+--------+-------+--------+----------------------------------------------------
+--| secret     | toy    |     1 |     78 | no protection: the sizes are for tests and examples
+--| evaluation | toy    |     1 | 393326 | no protection: the sizes are for tests and examples
+--| @source Ameur, Aziz, Audigier & Bouzefrane (2022), PSD, for the sizes; Chillotti, Gama, Georgieva & Izabachene (2020)
+
+--| sdc_he_knn_encrypt(questions, keys, id := NULL, columns := [], bounds := NULL, tau := 1000, v := NULL) -> TABLE
+--| Encrypts questions for `sdc_he_knn_predict`: nobody reads them without the secret key.
+--|
+--| Only the numbers are encrypted. The `id` goes along as it is, and so do the names of the columns, `bounds`, `tau` and `v`. Both sides need
+--| the same `bounds`, which the custodian makes public. The same question has another ciphertext each time.
+--|
+--| @args_of sdc_prototypes
+--| @arg questions VARCHAR: a table or view, or a query in parentheses: rows whose class is asked for, without NULL
+--| @arg keys VARCHAR: as `questions`: keys of `sdc_he_knn_keygen`, with the secret one
+--| @arg id VARCHAR: column that tells questions apart
+--| @arg columns VARCHAR[]: columns of numbers that say how near rows are; []: all but `id`
+--| @arg bounds STRUCT of lists: public ends of all columns, e.g. {'income': [0, 100000]}: numbers outside count as the end
+--| @arg tau BIGINT: the precision
+--| @arg v DOUBLE: what differences of squared distances are divided by, twice, so that the largest fits; NULL: what is safe for any
+--|     reference rows of as many columns, while the column `v` of `sdc_he_knn_simulate` has what is for those it saw, and a bit more precise
+--| @column .. the column `id`
+--| @column question BLOB: encrypted, 4 KB for each column
+--| @example
+--| CREATE OR REPLACE TABLE keys AS FROM sdc_he_knn_keygen(parameters := 'toy');
+--| SELECT n, octet_length(question) AS bytes
+--| FROM sdc_he_knn_encrypt('(SELECT 7 AS n, 0.3 AS x)', 'keys', id := 'n', bounds := {'x': [0, 1]});
+--| @output
+--| n | bytes
+--| --+------
+--| 7 |   648
+--| @source Ameur, Aziz, Audigier & Bouzefrane (2022), PSD; the form of what is sent: this project
+
+--| sdc_he_knn_predict(source, questions, keys, label := NULL, columns := [], k := 3, bounds := NULL, id := NULL, result := 'class') -> TABLE
+--| Answers encrypted questions by the vote of the k nearest reference rows, without reading question or answer.
+--|
+--| Distances, ranks, votes and the class are computed under encryption, and nothing is decrypted in between. It needs the evaluation key
+--| alone, and refuses a table that holds a secret one. What an answer tells besides the class are the names of all classes. It costs some
+--| n (n - 1) signs of encrypted numbers for n reference rows, of some 40 ms of a processor each.
+--|
+--| @args_of sdc_he_knn_simulate
+--| @arg source VARCHAR: a table or view, or a query in parentheses: at most 200 reference rows, such as those of `sdc_prototypes`, without NULL
+--| @arg questions VARCHAR: as `source`: what `sdc_he_knn_encrypt` made
+--| @arg keys VARCHAR: as `source`: the evaluation key alone, the rows of `sdc_he_knn_keygen` with part = 'evaluation'
+--| @arg columns VARCHAR[]: columns of numbers that say how near rows are, those of the questions; []: all but `label` and `id`
+--| @arg bounds STRUCT of lists: public ends of all columns, as the questions have them
+--| @arg result VARCHAR: `class`; or `votes`, which tells who asks how many of the k nearest each class has, and so k
+--| @column .. as in `questions`: its columns, but for `question`
+--| @column answer BLOB: encrypted, 4 KB for each class
+--| @example
+--| CREATE OR REPLACE TABLE known AS SELECT * FROM (VALUES (0.1, 'A'), (0.2, 'A'), (0.6, 'B'), (0.9, 'B')) known(x, kind);
+--| CREATE OR REPLACE TABLE keys AS FROM sdc_he_knn_keygen(parameters := 'toy');
+--| CREATE OR REPLACE TABLE evaluation AS FROM keys WHERE part = 'evaluation';
+--| CREATE OR REPLACE TABLE asked AS FROM sdc_he_knn_encrypt('(SELECT 7 AS n, 0.3 AS x)', 'keys', id := 'n', bounds := {'x': [0, 1]});
+--| SELECT n, octet_length(answer) AS bytes
+--| FROM sdc_he_knn_predict('known', 'asked', 'evaluation', label := 'kind', k := 3, bounds := {'x': [0, 1]});
+--| @output
+--| n | bytes
+--| --+------
+--| 7 |  1125
+--| @source Ameur, Aziz, Audigier & Bouzefrane (2022), PSD; the class in place of votes: this project
+
+--| sdc_he_knn_decrypt(answers, keys) -> TABLE
+--| Decrypts the answers of `sdc_he_knn_predict`.
+--|
+--| An answer of another pair of keys is an error, and so is one that was cut or changed on its way; answers are not signed, so that whoever
+--| carries them can make others. `label` is NULL where noise was too large for an answer, which is not to be expected.
+--|
+--| @arg answers VARCHAR: a table or view, or a query in parentheses: what `sdc_he_knn_predict` made
+--| @arg keys VARCHAR: as `answers`: keys of `sdc_he_knn_keygen`, with the secret one
+--| @column .. as in `answers`: its columns, but for `answer`
+--| @column label VARCHAR: the class, as a text
+--| @column labels VARCHAR[]: all classes
+--| @column votes BIGINT[]: of each class, where the answer is that; else NULL
+--| @example
+--| CREATE OR REPLACE TABLE known AS SELECT * FROM (VALUES (0.1, 'A'), (0.2, 'A'), (0.6, 'B'), (0.9, 'B')) known(x, kind);
+--| CREATE OR REPLACE TABLE keys AS FROM sdc_he_knn_keygen(parameters := 'toy');
+--| CREATE OR REPLACE TABLE evaluation AS FROM keys WHERE part = 'evaluation';
+--| CREATE OR REPLACE TABLE asked AS FROM sdc_he_knn_encrypt('(SELECT 7 AS n, 0.3 AS x)', 'keys', id := 'n', bounds := {'x': [0, 1]});
+--| CREATE OR REPLACE TABLE answered AS FROM sdc_he_knn_predict('known', 'asked', 'evaluation', label := 'kind', k := 3, bounds := {'x': [0, 1]});
+--| FROM sdc_he_knn_decrypt('answered', 'keys');
+--| @output
+--| n | label | labels     | votes
+--| --+-------+------------+------
+--| 7 | A     | ['A', 'B'] |  NULL
+--| @source Ameur, Aziz, Audigier & Bouzefrane (2022), PSD

@@ -91,6 +91,8 @@ _GUESS = "'(SELECT *, 1 AS n FROM people)', '(SELECT *, 1 AS n FROM people)', ar
 _WALKS = "'people', trip := 'region', seq := 'person_id', cell := 'age'"
 _RIDES = "'(SELECT 1 AS trip, 1 AS unit, 1 AS seq, 1 AS cell, TIMESTAMP ''2024-05-02'' AS t)'"
 _TEXTS = "'(SELECT person_id AS person, region AS text FROM people)'"
+_TOY = "sdc_he_knn_keygen(''toy'')"
+_NO_BLOBS = "'(SELECT ''''::BLOB AS {} LIMIT 0)'"
 _PLAN = [trace.hex() for trace in traces([block("SELECT 1", 1, bytes(16))])]
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
@@ -320,6 +322,13 @@ CALLS = {
     "sdc_trips_leakage": f"sdc_trips_leakage('people', {_WALKS})",
     "sdc_prototypes": "sdc_prototypes('people', 'region', ['age'], min_records := 1)",
     "sdc_he_knn_simulate": "sdc_he_knn_simulate('people', '(SELECT age FROM people)', 'region', k := 1)",
+    "sdc_he_knn_keygen": "sdc_he_knn_keygen('toy')",
+    "sdc_he_knn_encrypt": f"sdc_he_knn_encrypt('people', '(FROM {_TOY})', 'person_id', ['age'], {{'age': [0, 99]}})",
+    "sdc_he_knn_predict": (
+        f"sdc_he_knn_predict('people', {_NO_BLOBS.format('question')}, '(FROM {_TOY} WHERE part = ''evaluation'')', 'region', "
+        "['age'], bounds := {'age': [0, 99]})"
+    ),
+    "sdc_he_knn_decrypt": f"sdc_he_knn_decrypt({_NO_BLOBS.format('answer')}, '(FROM {_TOY})')",
     "sdc_text_mask": f"sdc_text_mask({_TEXTS}, rules := ['year'])",
     "sdc_text_risk": f"sdc_text_risk({_TEXTS}, {_TEXTS})",
     "sdc_text_risk_documents": f"sdc_text_risk_documents({_TEXTS}, {_TEXTS})",

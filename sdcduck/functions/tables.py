@@ -537,6 +537,34 @@ def global_risk(
     """The risk of a whole file: how many records are expected to be linked rightly, and how many are unsafe."""
 
 
+@table_function("sdc_he_knn_decrypt")
+def he_knn_decrypt(con: DuckDBPyConnection, /, answers: str, keys: str) -> DuckDBPyRelation:
+    """Decrypts the answers of `sdc_he_knn_predict`."""
+
+
+@table_function("sdc_he_knn_encrypt")
+def he_knn_encrypt(
+    con: DuckDBPyConnection, /, questions: str, keys: str, id: str | None = None, columns: Sequence[str] = (),
+    bounds: Mapping[str, Any] | None = None, tau: int = 1000, v: float | None = None
+) -> DuckDBPyRelation:
+    """Encrypts questions for `sdc_he_knn_predict`: nobody reads them without the secret key."""
+
+
+@table_function("sdc_he_knn_keygen")
+def he_knn_keygen(con: DuckDBPyConnection, /, parameters: str = "paper", seed: int | None = None) -> DuckDBPyRelation:
+    """A new pair of keys for encrypted questions: a secret one, which who asks keeps, and an evaluation key, which the
+    custodian is given."""
+
+
+@table_function("sdc_he_knn_predict")
+def he_knn_predict(
+    con: DuckDBPyConnection, /, source: str, questions: str, keys: str, label: str | None = None,
+    columns: Sequence[str] = (), k: int = 3, bounds: Mapping[str, Any] | None = None, id: str | None = None,
+    result: str = "class"
+) -> DuckDBPyRelation:
+    """Answers encrypted questions by the vote of the k nearest reference rows, without reading question or answer."""
+
+
 @table_function("sdc_he_knn_simulate")
 def he_knn_simulate(
     con: DuckDBPyConnection, /, source: str, questions: str, label: str | None = None, columns: Sequence[str] = (),
@@ -1765,22 +1793,23 @@ __all__ = [
     "dcr_subsets", "decimals", "declare_public", "disclosure", "dp_allocation", "dp_composition", "dp_composition_each",
     "dp_covariance", "dp_ledger", "dp_mean", "dp_mean_region", "dp_mean_region_noise", "dp_mean_test", "dp_preview",
     "dp_regression", "dp_release", "drop_output", "drop_ptable", "drop_publication", "drop_rules", "drop_synth_model",
-    "drop_user", "estimates", "event_pairs", "export", "global_risk", "he_knn_simulate", "holdout_share",
-    "identical_matches", "individual_risk", "integral_centers", "integral_check", "integral_clusters", "k_anonymity",
-    "k_noise_delta", "k_noise_records", "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k",
-    "local_suppress", "local_suppress_report", "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan",
-    "membership_risk", "microaggregate", "microaggregate_quality", "modal_guess", "modal_guess_curve",
-    "modal_guess_summary", "model_risk", "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca",
-    "pca_membership", "pca_noise", "pca_utility", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse",
-    "policies", "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary",
-    "protect", "prototypes", "ptable", "ptable_check", "ptables", "publication", "publications", "publish", "quality",
-    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst",
-    "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations",
-    "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report",
-    "replicated_uniques", "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve",
-    "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle",
-    "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk",
-    "suppress", "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
+    "drop_user", "estimates", "event_pairs", "export", "global_risk", "he_knn_decrypt", "he_knn_encrypt",
+    "he_knn_keygen", "he_knn_predict", "he_knn_simulate", "holdout_share", "identical_matches", "individual_risk",
+    "integral_centers", "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta", "k_noise_records",
+    "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress", "local_suppress_report",
+    "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk", "microaggregate",
+    "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
+    "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise",
+    "pca_utility", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies", "policy_distance",
+    "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect", "prototypes", "ptable",
+    "ptable_check", "ptables", "publication", "publications", "publish", "quality", "quality_summary",
+    "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst", "read_rda", "recode",
+    "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link",
+    "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "replicated_uniques",
+    "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx",
+    "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable",
+    "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress",
+    "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
     "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
     "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
     "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",

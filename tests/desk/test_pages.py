@@ -8,9 +8,9 @@ from urllib.parse import quote_plus
 
 import pytest
 from desk_browser import Answer, Browser
+from desk_server import ODD
 
 import sdcduck.desk
-from conftest import ODD
 from sdcduck.desk.register import Register
 from sdcduck.errors import SDCError
 

@@ -1,8 +1,4 @@
-"""The encrypted vote: encrypted equals clear. Mostly with few bits, which hide nothing and make the same circuit.
-
-Rounding to 2N parts of a turn adds noise by the bits of the secret that are 1: few of few bits make it as large as it is
-with the sizes of the paper.
-"""
+"""The encrypted vote: encrypted equals clear. Mostly with few bits, which hide nothing and make the same circuit."""
 
 from __future__ import annotations
 
@@ -23,6 +19,7 @@ from sdcduck.methods.encrypted.fixed_point import COMPARISON_NOISE, ROOM, Record
 from sdcduck.methods.encrypted.prototypes import prototypes
 from sdcduck.methods.encrypted.tfhe import (
     PAPER,
+    TOY,
     Parameters,
     Words,
     encrypt,
@@ -34,21 +31,16 @@ from sdcduck.methods.encrypted.tfhe import (
     stream,
 )
 
-SMALL = Parameters(n=128)
-
 
 def keys(sizes: Parameters, threads: int = 2) -> tuple[Words, Circuit]:
     draw = stream(1)
     secret = secret_bits(draw, sizes)
-    if sizes == SMALL:
-        secret = np.zeros_like(secret)
-        secret[3::20] = 1
     return secret, Circuit(rotation(*evaluation_key(secret, draw, sizes), sizes), threads)
 
 
 @pytest.fixture(scope="module")
 def small() -> tuple[Words, Circuit]:
-    return keys(SMALL)
+    return keys(TOY)
 
 
 def iris(n: int) -> tuple[Records, NDArray[np.float64]]:
@@ -79,7 +71,7 @@ def same(secret: Words, circuit: Circuit, sizes: Parameters, records: Records, a
 def test_samples_are_decrypted_and_add_up(small: tuple[Words, Circuit]) -> None:
     secret, _ = small
     numbers = np.array([0, 2**28, -(2**28), 2**31 - 2**10])
-    samples = encrypt(numbers, secret, stream(3), SMALL)
+    samples = encrypt(numbers, secret, stream(3), TOY)
     assert abs(phases(samples, secret) - numbers).max() < 50
     assert abs(phases(samples[1:2] + samples[2:3] * np.uint32(3), secret)[0] + 2**29) < 100
     assert abs(phases(samples, 1 - secret) - numbers).min() > 2**10  # another secret tells nothing
@@ -88,17 +80,17 @@ def test_samples_are_decrypted_and_add_up(small: tuple[Words, Circuit]) -> None:
 def test_signs_have_the_noise_that_is_computed_and_no_thread_changes_them(small: tuple[Words, Circuit]) -> None:
     secret, circuit = small
     numbers = np.random.default_rng(1).uniform(0.06, 0.44, 60) * np.where(np.arange(60) % 2, 1, -1)
-    samples = encrypt((numbers * 2**32).astype(np.int64), secret, stream(4), SMALL)
+    samples = encrypt((numbers * 2**32).astype(np.int64), secret, stream(4), TOY)
     made = signs(samples, 2**28, circuit.key, 1)
     noise = phases(made, secret) / 2**32 - np.sign(numbers) / 16
-    assert noise.std() == pytest.approx(SMALL.bootstrapped, rel=0.6)
+    assert noise.std() == pytest.approx(TOY.bootstrapped, rel=0.6)
     assert (made == signs(samples, 2**28, circuit.key, 3)).all()
 
 
 def test_scores_of_the_worked_example(small: tuple[Words, Circuit]) -> None:
     secret, circuit = small
     records = Records(np.array([[0.1], [0.2], [0.6], [0.9]]), np.array([0, 0, 1, 1]), 2, 4.0, 1000)
-    question = encrypt(records.encoded(np.array([[0.3]]))[0], secret, stream(5), SMALL)
+    question = encrypt(records.encoded(np.array([[0.3]]))[0], secret, stream(5), TOY)
     scores = phases(encrypted_scores(records, question), secret) / 2**32
     assert scores == pytest.approx([-0.003125, -0.005, 0, 0.016875], abs=2e-6)
     votes = encrypted_votes(circuit, records, question, 3)
@@ -110,14 +102,14 @@ def test_scores_of_the_worked_example(small: tuple[Words, Circuit]) -> None:
 @pytest.mark.parametrize(("n", "k"), [(10, 3), (6, 2)])
 def test_encrypted_equals_clear_on_20_questions(small: tuple[Words, Circuit], n: int, k: int) -> None:
     records, asked = iris(n)
-    assert same(*small, SMALL, records, asked[:20], k) == 0
+    assert same(*small, TOY, records, asked[:20], k) == 0
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("k", [1, 10])
 def test_encrypted_equals_clear_for_one_and_for_all_neighbours(small: tuple[Words, Circuit], k: int) -> None:
     records, asked = iris(10)
-    assert same(*small, SMALL, records, asked[:20], k) == 0
+    assert same(*small, TOY, records, asked[:20], k) == 0
 
 
 @pytest.mark.long

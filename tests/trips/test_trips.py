@@ -88,7 +88,9 @@ def test_what_follows_in_the_example() -> None:
         [],
     )
     assert (
-        draw(fit(trips, sizes, cells=9, order=3, k=1), np.array([0]), np.array([4]), 2, 1).cells.tolist()
+        draw(
+            fit(trips, sizes, cells=9, order=3, k=1), np.array([0]), np.array([4]), 2, 1, lambda done, total: None
+        ).cells.tolist()
         == [0, 1, 2, 5] * 2
     )
     pairs = sum(size - 1 for size in sizes)

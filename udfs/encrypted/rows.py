@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
 MOST_COLUMNS = 1000
-_BOUNDS = "{'income': [0, 100000], ..}"
+BOUNDS = "{'income': [0, 100000], ..}"
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Known:
             for one in (relation, *(() if beside is None else (beside,))):
                 one.number(name, "columns")
         refuse_taken([*names, known], taken)
-        pairs = {} if bounds is None else pairs_of(names, bounds, "bounds", _BOUNDS)
+        pairs = pairs_of(names, bounds, "bounds", BOUNDS)
         for name, (low, high) in pairs.items():
             if not 0 < high - low < float("inf"):
                 raise wrong("bounds", f"have the smaller number first, for column '{name}'")

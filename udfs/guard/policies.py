@@ -51,6 +51,7 @@ def plan_protect(
     base = whole(base, "base", least=2)
     kinds = _kinds(table, unit, units, record_key, min_units, method, population)
     if method == "suppression":
+        read_owned(owned, table, (), method)
         _check_published_names(cursor, publication, table, dimensions, measures or ())
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]

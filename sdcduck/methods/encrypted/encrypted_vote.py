@@ -39,13 +39,17 @@ class Circuit:
     threads: int = 1
     check: Callable[[int], object] | None = None
 
+    def looks(self, margin: float) -> int:
+        """How many signs a comparison needs."""
+        return 2 if margin < _SAFE * self.key.sizes.rounding else 1
+
     def compare(self, samples: Words, level: int, margin: float) -> Words:
         """Samples of `level` where a number is positive, else of minus that.
 
         Args:
             margin: how near to 0 a number may be that must be told from 0, in turns.
         """
-        if margin < _SAFE * self.key.sizes.rounding:
+        if self.looks(margin) > 1:
             first = signs(samples * np.uint32(_CLOSER), _AWAY, self.key, self.threads, self.check)
             samples = samples + first
         return signs(samples, level, self.key, self.threads, self.check)
@@ -107,8 +111,16 @@ def encrypted_class(circuit: Circuit, votes: Words, k: int) -> Words:
     np.add.at(made, one, wins)
     np.subtract.at(made, other, wins)
     # So many wins as there are others, less a half.
-    made[:, -1] -= np.uint32((count - 1) * (unit // 2) - unit // 2)
+    made[:, -1] -= np.uint32(((count - 1) * (unit // 2) - unit // 2) % TORUS)
     return circuit.compare(made, _WON, unit / 2 / TORUS)
+
+
+def signs_needed(circuit: Circuit, records: Records, k: int) -> int:
+    """How many signs a question needs, up to its class."""
+    n, count = len(records.points), records.count
+    ranked = n * circuit.looks(_unit(max(k, n - k)) / 2 / TORUS)
+    won = count * (count - 1) // 2 * circuit.looks(vote_unit(k) / 2 / TORUS)
+    return n * (n - 1) // 2 * circuit.looks(0.0) + ranked + won + count * circuit.looks(_unit(count) / 2 / TORUS)
 
 
 def decrypted_class(answer: Words, secret: Words) -> int | None:

@@ -58,6 +58,15 @@ def smallest_scale(points: Floats, room: float = 0.0) -> float:
     return math.sqrt(2 * widest(points) / (1 - room))
 
 
+def safe_scale(columns: int) -> float:
+    """A v that is large enough for any records of so many columns, for who does not know them.
+
+    >>> round(safe_scale(4), 3), safe_scale(2) >= smallest_scale(np.array([[0.0, 0.0], [1.0, 1.0]]), ROOM)
+    (2.921, True)
+    """
+    return math.sqrt(2 * columns / (1 - ROOM))
+
+
 @dataclass(frozen=True)
 class Records:
     """Records with a class each, as the circuit has them.

@@ -39,12 +39,14 @@ class Parameters:
         noise: standard deviation of fresh noise, in turns.
         digits: of a word, in the products of the rotation.
         bits: of a digit.
+        ones: how many bits of the secret are 1; 0: each by chance.
     """
 
     n: int = 1024
     noise: float = 1e-9
     digits: int = 3
     bits: int = 7
+    ones: int = 0
 
     @property
     def rounding(self) -> float:
@@ -53,7 +55,7 @@ class Parameters:
         >>> round(Parameters().rounding, 5)
         0.00319
         """
-        return math.sqrt(self.n / 24 + 1 / 12) / (2 * self.n)
+        return math.sqrt((self.ones or self.n / 2) / 12 + 1 / 12) / (2 * self.n)
 
     @property
     def bootstrapped(self) -> float:
@@ -64,6 +66,8 @@ class Parameters:
 
 
 PAPER = Parameters()
+TOY = Parameters(n=128, ones=7)
+"""Hides nothing, and is quick: for tests and examples. Rounding costs what it does in the paper."""
 
 
 def stream(seed: int) -> Draw:
@@ -98,6 +102,10 @@ def _words(raw: bytes, shape: tuple[int, ...]) -> Words:
 
 def secret_bits(draw: Draw, sizes: Parameters) -> Words:
     """A new secret."""
+    if sizes.ones:
+        made = np.zeros(sizes.n, np.uint32)
+        made[np.argsort(np.frombuffer(draw(8 * sizes.n), np.uint64), kind="stable")[: sizes.ones]] = 1
+        return made
     return np.unpackbits(np.frombuffer(draw(sizes.n // 8), np.uint8)).astype(np.uint32)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import duckdb
 import pytest
 from desk_browser import Answer, Browser
+from desk_server import ODD, running
 
 import sdcduck
-from conftest import ODD, running
 from sdcduck.functions.reference import EXAMPLE_SECRET
 
 Fields = list[tuple[str, str]]
