@@ -177,6 +177,8 @@ TIMES = {
 
 @pytest.mark.parametrize("kind", list(TIMES))
 def test_the_parts_that_are_allowed_raise_no_error(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    if kind == "TIMESTAMPTZ_NS" and duckdb.__version__.startswith("1."):
+        pytest.skip("this DuckDB has no such type")
     is_date = kind not in ("TIME", "TIMETZ", "INTERVAL")
     parts = _CLOCK | (_CALENDAR if is_date else _OF_INTERVALS if kind == "INTERVAL" else frozenset())
     calls = ["date_part('{}', v)", "date_diff('{}', v, v)", "date_sub('{}', v, v)"]
