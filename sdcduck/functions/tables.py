@@ -1625,7 +1625,7 @@ def text_mask(
 @table_function("sdc_text_risk")
 def text_risk(
     con: DuckDBPyConnection, /, released: str, background: str, person: str = "person", text: str = "text",
-    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None
+    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None, model: str | None = None
 ) -> DuckDBPyRelation:
     """The share of masked texts that an attacker puts the right name on who has other texts about named persons."""
 
@@ -1633,7 +1633,7 @@ def text_risk(
 @table_function("sdc_text_risk_documents")
 def text_risk_documents(
     con: DuckDBPyConnection, /, released: str, background: str, person: str = "person", text: str = "text",
-    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None
+    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None, model: str | None = None
 ) -> DuckDBPyRelation:
     """The same attack, text by text: whom it names, and how sure it is."""
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,11 +15,13 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Rows, Session
-from sdcduck.methods.text.links import Linked, counts, likeliest, nearest, vectors, weights, wilson
+from sdcduck.methods.text.links import Linked, closest, counts, likeliest, nearest, vectors, weights, wilson
+from sdcduck.methods.text.models import unit
 from sdcduck.udfs.arguments import choice
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 from sdcduck.udfs.text.masks import Masker, text_column, words_of
+from sdcduck.udfs.text.models import Model
 
 _DOCUMENTS = {
     "predicted": "VARCHAR", "score": "DOUBLE", "margin": "DOUBLE", "true_rank": "BIGINT", "in_background": "BOOLEAN",
@@ -30,6 +34,7 @@ _SUMMARY = {
 _MOST_CLASSES = 5000
 _FIRST = 5
 _LOWER_BOUND = "a lower bound: an attacker with a language model may find more"
+_LOWER_BOUND_OF_MODEL = "a lower bound: an attacker with a better model may find more"
 
 
 @dataclass(frozen=True)
@@ -40,11 +45,12 @@ class _Attack:
     background: str
     classifier: str
     masker: Masker | None
+    model: Model | None
 
     @classmethod
     def read(
         cls, session: Session, released: str | None, background: str | None, person: str | None, text: str | None,
-        classifier: str | None, rules: list[str] | None, gazetteer: str | None,
+        classifier: str | None, rules: list[str] | None, gazetteer: str | None, model: str | None,
     ) -> _Attack:  # fmt: skip
         one, other = (
             source(session.cursor(), given, name)
@@ -60,31 +66,50 @@ class _Attack:
             one, one.column(person, "person"), text_column(one, text, "text"),
             f"(SELECT {who}::VARCHAR AS person, {what} AS text FROM {other.sql} WHERE {who} IS NOT NULL "
             f"AND {what} IS NOT NULL)", how, masker if masker.rules or masker.terms else None,
+            None if model is None else Model.read(session.cursor(), model),
         )  # fmt: skip
 
     def run(self, session: Session) -> _Found:
         """Different documents, whom each is about and whom the attacker names."""
-        shown = words_of(r"regexp_replace(text, '\[[A-Z_]+\]', ' ', 'g')")
         with reads(session.cursor()) as cursor:
             asked = cursor.sql(
-                f"SELECT person, text, n, CASE WHEN person IS NULL THEN NULL ELSE {shown} END AS words FROM ("
+                f"SELECT person, text, n, {self._clean('text')} AS clean, "
+                f"CASE WHEN person IS NULL THEN NULL ELSE {_words('text')} END AS words FROM ("
                 f"SELECT {self.person}::VARCHAR AS person, {self.text} AS text, count(*) AS n "
                 f"FROM {self.released.sql} GROUP BY ALL) ORDER BY person, text"
             ).to_arrow_table()
             named = cursor.sql(
-                f"SELECT person, {shown} AS words FROM {self.background} ORDER BY person, text"
+                f"SELECT person, {self._clean('text')} AS clean, {_words('text')} AS words FROM {self.background} "
+                "ORDER BY person, text"
             ).to_arrow_table()
             if self.masker is not None:
                 masks = self.masker.masked(cursor, self.background)
                 cursor.register("_sdc_masks", masks)
-                shown = shown.replace("regexp_replace(text,", "regexp_replace(masked,")
                 copies = cursor.sql(
-                    f"SELECT person, {shown} AS words FROM {self.background} JOIN _sdc_masks USING (text) "
-                    "ORDER BY person, text"
+                    f"SELECT person, {self._clean('masked')} AS clean, {_words('masked')} AS words "
+                    f"FROM {self.background} JOIN _sdc_masks USING (text) ORDER BY person, text"
                 ).to_arrow_table()
                 cursor.unregister("_sdc_masks")
                 named = pa.concat_tables([named, copies])
-        return _linked(asked, named, self.classifier)
+            if self.model is None or self.model.tokenizer is None:
+                seen, looked = _by_words(asked, named, self.model, cursor)
+            else:
+                seen, looked = _by_texts(asked, named, self.model, cursor)
+        return _linked(asked, named, seen, looked, self.classifier)
+
+    def _clean(self, text: str) -> str:
+        """SQL of a text as a network reads it: without masks."""
+        if self.model is None or self.model.tokenizer is None:
+            return "NULL::VARCHAR"
+        return f"replace({_unmarked(text)}, '***', ' ')"
+
+
+def _unmarked(text: str) -> str:
+    return rf"regexp_replace({text}, '\[[A-Z_]+\]', ' ', 'g')"
+
+
+def _words(text: str) -> str:
+    return words_of(_unmarked(text))
 
 
 @dataclass(frozen=True)
@@ -97,11 +122,10 @@ class _Found:
     correct: np.ndarray[tuple[int], np.dtype[np.bool_]]
 
 
-def _linked(asked: pa.Table, named: pa.Table, classifier: str) -> _Found:
-    persons = pc.unique(named["person"])
-    persons = persons.take(pc.sort_indices(persons))
-    owner = _places(named["person"], persons)
-    truth = _places(asked["person"], persons)
+def _by_words(
+    asked: pa.Table, named: pa.Table, model: Model | None, cursor: duckdb.DuckDBPyConnection
+) -> tuple[Any, Any]:
+    """Vectors of the named and of the masked documents: a number for each word, or what a file says of the words."""
     words = pa.chunked_array([*named["words"].chunks, *asked["words"].chunks], pa.list_(pa.string()))
     sizes = np.nan_to_num(
         np.concatenate([np.zeros(0), *(one.value_lengths().to_numpy(zero_copy_only=False) for one in words.chunks)])
@@ -111,13 +135,35 @@ def _linked(asked: pa.Table, named: pa.Table, classifier: str) -> _Found:
     code = np.concatenate([np.zeros(0, np.int64), *(one.indices.to_numpy() for one in codes.chunks)]).astype(np.int64)
     size = int(code.max()) + 1 if len(code) else 1
     every = counts(code, sizes, size)
-    before = every[: named.num_rows]
+    before, after = every[: named.num_rows], every[named.num_rows :]
     idf = weights(before)
+    if model is not None:
+        known = codes.chunk(0).dictionary if codes.num_chunks else pa.array([""])
+        of_words = model.of_words(cursor, known) * idf[:, None]
+        return unit(before @ of_words), unit(after @ of_words)
     idf[np.bincount(before.indices, minlength=size) == 0] = 0.0  # words that no named document has tell nothing
-    after = every[named.num_rows :]
     after.data = np.where(idf[after.indices] > 0, after.data, 0.0)
     after.eliminate_zeros()
-    seen, looked = vectors(before, idf), vectors(after, idf)
+    return vectors(before, idf), vectors(after, idf)
+
+
+def _by_texts(asked: pa.Table, named: pa.Table, model: Model, cursor: duckdb.DuckDBPyConnection) -> tuple[Any, Any]:
+    """The same by a network; it reads each text once, and none without a word."""
+    clean = pa.chunked_array([*named["clean"].chunks, *asked["clean"].chunks], pa.string())
+    words = pa.chunked_array([*named["words"].chunks, *asked["words"].chunks], pa.list_(pa.string()))
+    there = np.asarray(pc.fill_null(pc.greater(pc.list_value_length(words), 0), False).to_numpy(), dtype=bool)
+    different = pc.unique(clean.filter(pa.array(there)))
+    made = model.of_texts(cursor, different.to_pylist(), shown_checkpoint())
+    every = np.zeros((len(there), made.shape[1]), np.float32)
+    every[there] = made[_places(clean.filter(pa.array(there)), different)]
+    return every[: named.num_rows], every[named.num_rows :]
+
+
+def _linked(asked: pa.Table, named: pa.Table, seen: Any, looked: Any, classifier: str) -> _Found:
+    persons = pc.unique(named["person"])
+    persons = persons.take(pc.sort_indices(persons))
+    owner = _places(named["person"], persons)
+    truth = _places(asked["person"], persons)
     if classifier == "linear":
         if len(persons) > _MOST_CLASSES:
             raise SDCError(f"classifier := 'linear' is for {_MOST_CLASSES} persons at most: take 'nn'")
@@ -125,7 +171,8 @@ def _linked(asked: pa.Table, named: pa.Table, classifier: str) -> _Found:
             raise SDCError("classifier := 'linear' needs documents of two persons at least: take 'nn'")
         linked = likeliest(looked, seen, owner, len(persons), truth)
     else:
-        linked = nearest(looked, seen, owner, len(persons), truth, shown_checkpoint())
+        near = closest if isinstance(looked, np.ndarray) else nearest
+        linked = near(looked, seen, owner, len(persons), truth, shown_checkpoint())
     known = asked["words"].is_valid().to_numpy().astype(bool)
     correct = known & (linked.person >= 0) & (linked.person == truth)
     return _Found(asked, persons.to_pylist(), known, truth >= 0, linked, correct)
@@ -139,10 +186,10 @@ def _places(values: pa.ChunkedArray, among: pa.Array) -> np.ndarray[tuple[int], 
 
 def plan_text_risk_documents(
     session: Session, released: str | None, background: str | None, person: str | None, text: str | None,
-    classifier: str | None, rules: list[str] | None, gazetteer: str | None,
+    classifier: str | None, rules: list[str] | None, gazetteer: str | None, model: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_text_risk_documents``: each document, and whom the attacker names."""
-    attack = _Attack.read(session, released, background, person, text, classifier, rules, gazetteer)
+    attack = _Attack.read(session, released, background, person, text, classifier, rules, gazetteer, model)
     refuse_taken(attack.released.columns, tuple(_DOCUMENTS))
 
     def make() -> pa.Table:
@@ -172,10 +219,10 @@ def plan_text_risk_documents(
 
 def plan_text_risk(
     session: Session, released: str | None, background: str | None, person: str | None, text: str | None,
-    classifier: str | None, rules: list[str] | None, gazetteer: str | None,
+    classifier: str | None, rules: list[str] | None, gazetteer: str | None, model: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_text_risk``: the share of documents whose person is found."""
-    attack = _Attack.read(session, released, background, person, text, classifier, rules, gazetteer)
+    attack = _Attack.read(session, released, background, person, text, classifier, rules, gazetteer, model)
 
     def make() -> pa.Table:
         found = attack.run(session)
@@ -186,7 +233,12 @@ def plan_text_risk(
         row: dict[str, object] = {
             "n": n, "n_null": int(number[~found.known].sum()), "reidentified": correct,
             "random_guess": 1 / persons if persons else None,
-            "warning": "; ".join([*(["fewer than two persons to choose from"] if persons < 2 else []), _LOWER_BOUND]),
+            "warning": "; ".join(
+                [
+                    *(["fewer than two persons to choose from"] if persons < 2 else []),
+                    _LOWER_BOUND if attack.model is None else _LOWER_BOUND_OF_MODEL,
+                ]
+            ),
         }  # fmt: skip
         if n:
             low, high = wilson(correct, n)

@@ -19,8 +19,10 @@ from sdcduck.methods.compiled import njit
 
 Indices = NDArray[np.int64]
 Floats = NDArray[np.float64]
+Floats32 = NDArray[np.float32]
 
 _EQUAL = 1e-12  # scores that differ by less are equal: digits of sums
+_EQUAL_OF_MODELS = 1e-6  # the same for vectors of single precision
 _TOGETHER = 64  # documents between two looks at whether the statement still runs
 
 
@@ -78,7 +80,7 @@ class Linked:
 
 
 @njit(cache=True, nogil=True)
-def _named(scores, truth, person, score, margin, rank):  # type: ignore[no-untyped-def]
+def _named(scores, truth, equal, person, score, margin, rank):  # type: ignore[no-untyped-def]
     """Of the scores of all persons, for one document: entry 0 of the results."""
     best, first, second = -1, 0.0, 0.0
     for one in range(len(scores)):
@@ -86,12 +88,12 @@ def _named(scores, truth, person, score, margin, rank):  # type: ignore[no-untyp
             best, second, first = one, first, scores[one]
         elif scores[one] > second:
             second = scores[one]
-    person[0] = best if first - second > _EQUAL else -1
+    person[0] = best if first - second > equal else -1
     score[0], margin[0], rank[0] = first, first - second, 0
     if truth >= 0 and scores[truth] > 0:
         rank[0] = 1
         for one in range(len(scores)):
-            if scores[one] > scores[truth] + _EQUAL:
+            if scores[one] > scores[truth] + equal:
                 rank[0] += 1
 
 
@@ -107,7 +109,7 @@ def _nearest(ends, words, values, begins, documents, weights, owner, persons, tr
                 near[documents[other]] += value * weights[other]
         for other in range(len(owner)):
             best[owner[other]] = max(best[owner[other]], near[other])
-        _named(best, truth[one], person[one:], score[one:], margin[one:], rank[one:])
+        _named(best, truth[one], _EQUAL, person[one:], score[one:], margin[one:], rank[one:])
 
 
 def nearest(
@@ -137,21 +139,50 @@ def nearest(
     return made
 
 
+@njit(cache=True, nogil=True)
+def _all_named(scores, truth, equal, person, score, margin, rank):  # type: ignore[no-untyped-def]
+    for one in range(len(truth)):
+        _named(scores[one], truth[one], equal, person[one:], score[one:], margin[one:], rank[one:])
+
+
+def closest(
+    released: Floats32, named: Floats32, owner: Indices, persons: int, truth: Indices,
+    check: Callable[[int, int], None] | None = None,
+) -> Linked:  # fmt: skip
+    """`nearest` for vectors of a model: all numbers of each, in single precision."""
+    made = _empty(len(truth))
+    order = np.argsort(owner, kind="stable")
+    begins = np.searchsorted(owner[order], np.arange(persons))
+    by_person = np.ascontiguousarray(named[order].T)
+    for low in range(0, len(truth) if persons else 0, _TOGETHER):
+        part = slice(low, low + _TOGETHER)
+        cosines = np.maximum.reduceat(released[part] @ by_person, begins, axis=1).astype(np.float64)
+        _all_named(
+            cosines, truth[part], _EQUAL_OF_MODELS, made.person[part], made.score[part], made.margin[part],
+            made.rank[part],
+        )  # fmt: skip
+        if check is not None:
+            check(min(low + _TOGETHER, len(truth)), len(truth))
+    return made
+
+
 def likeliest(released: Any, named: Any, owner: Indices, persons: int, truth: Indices) -> Linked:
-    """The same by a multinomial logistic regression; the score is a probability."""
+    """The same by a multinomial logistic regression; the score is a probability.
+
+    Args:
+        released: vectors as for `nearest` or `closest`; of one of zeros nothing is known.
+    """
     from sklearn.linear_model import LogisticRegression
 
     made = _empty(len(truth))
     model = LogisticRegression(C=100.0, max_iter=1000).fit(named, owner)
-    some = np.flatnonzero(np.diff(released.indptr))
+    dense = isinstance(released, np.ndarray)
+    some = np.flatnonzero(released.any(axis=1) if dense else np.diff(released.indptr))
     chances = np.zeros((len(truth), persons))
     if len(some):
         chances[np.ix_(some, model.classes_)] = model.predict_proba(released[some])
-    for place in some.tolist():
-        _named(
-            chances[place], truth[place], made.person[place:], made.score[place:], made.margin[place:],
-            made.rank[place:],
-        )  # fmt: skip
+    equal = _EQUAL_OF_MODELS if dense else _EQUAL
+    _all_named(chances, truth, equal, made.person, made.score, made.margin, made.rank)
     return made
 
 
