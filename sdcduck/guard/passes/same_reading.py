@@ -159,7 +159,10 @@ def _meaning(node: Any, aliases: dict[str, str], types: dict[str, str]) -> Any:
             plain["children"] = _meaning(_DECIMAL, aliases, types)
     literal = plain.get("literal")
     if isinstance(literal, dict) and literal.get("kind") in ("INTEGER", "NUMERIC"):
-        plain["literal"] = {**literal, "text": literal["text"].replace("_", "")}
+        digits = literal["text"].replace("_", "")
+        plain["literal"] = {**literal, "text": _BEGINS_WITH_POINT.sub(r"\g<1>0.", digits)}
+    if kind == "VALUE_CONSTANT" and plain.get("value"):
+        _settle_width(plain["value"]["type"].get("type_info") or {})
     if kind == "OPERATOR_CAST":
         plain["child"] = _number(plain["child"])
         return _interval_of_text(plain)
@@ -174,6 +177,16 @@ _DECIMAL = [
     for digits in ("18", "3")
 ]
 """What DuckDB takes DECIMAL alone for, and sqlglot writes."""
+
+
+_BEGINS_WITH_POINT = re.compile(r"^(-?)\.")
+"""Of .5, for which sqlglot writes 0.5."""
+
+
+def _settle_width(decimal: dict[str, Any]) -> None:
+    """The same in DuckDB 1: .5 has no digit before the point."""
+    if decimal.get("scale"):
+        decimal["width"] = max(decimal["width"], decimal["scale"] + 1)
 
 
 def _values_alone(relation: dict[str, Any]) -> dict[str, Any]:

@@ -35,6 +35,7 @@ from sdcduck.guard.expressions import (
     value_of,
 )
 from sdcduck.guard.protect.block import Block, narrow_joins
+from sdcduck.guard.protect.composed import is_composed
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
 from sdcduck.guard.protect.full_joins import join_both_sides, left_for_right
 from sdcduck.guard.protect.groups import has_one_row, without_order
@@ -224,7 +225,7 @@ class Protection:
 
     def _looks_at_values(self, aggregate: exp.Expr) -> bool:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""
-        if value_of(aggregate) is not None or is_statistic(aggregate):
+        if value_of(aggregate) is not None or is_statistic(aggregate) or is_composed(aggregate):
             return True
         if not isinstance(aggregate, (exp.Sum, exp.Avg)) or aggregate.this is None:
             return False

@@ -12,10 +12,11 @@ from sdcduck.guard.expressions import (
     without_nulls,
 )
 from sdcduck.guard.protect.aggregates import distinct_values, number, quantiles
+from sdcduck.guard.protect.composed import of_other_numbers
 from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
-from sdcduck.guard.protect.statistics import of_other_numbers, statistic
+from sdcduck.guard.protect.statistics import statistic
 from sdcduck.guard.protect.values import is_of_values, number_by_values, number_of_values
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded

@@ -1,4 +1,4 @@
-"""Variances, skewness, kurtosis, correlations, regression lines of numeric dimensions, from the counts of their values.
+"""Variances, shapes, entropies, correlations, regression lines of dimensions, from the counts of their values.
 
 ::
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from sqlglot import exp, parse_one
 
-from sdcduck.guard.expressions import VALUES, duckdb_name, family, text, typed
+from sdcduck.guard.expressions import VALUES, duckdb_name, family, text
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope, refuse_query
 from sdcduck.guard.protect.values import from_groups, group_by, same_groups
@@ -25,61 +25,36 @@ from sdcduck.guard.relations import Role
 
 _SPREADS = (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)
 _SHAPES = (exp.Skewness, exp.Kurtosis)
-_PAIRS = (exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope)
-_SQUARED = (exp.Corr, exp.RegrR2)
-"""Those with a square of the first column, which a measure has none of here."""
+_PAIRS = (
+    exp.Corr, exp.CovarPop, exp.CovarSamp, exp.RegrIntercept, exp.RegrR2, exp.RegrSlope, exp.RegrAvgx, exp.RegrAvgy,
+    exp.RegrCount, exp.RegrSxx, exp.RegrSxy, exp.RegrSyy,
+)  # fmt: skip
+_SQUARED = (exp.Corr, exp.RegrR2, exp.RegrSyy)
+"""Those with a square of the first column, which a measure has none of here (`composed`)."""
+
+_NAMED = ("entropy", "geomean", "geometric_mean")
 
 _MOST = "1e6"  # of larger figures the squares would not leave enough digits
 
 
 def is_statistic(node: exp.Expr) -> bool:
     """Whether an aggregate may be a statistic of dimensions."""
-    return isinstance(node, (*_SPREADS, *_SHAPES, *_PAIRS))
+    return isinstance(node, (*_SPREADS, *_SHAPES, *_PAIRS)) or _is_named(node)
 
 
-def of_other_numbers(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr | None:
-    """A correlation of a measure with a dimension, written in numbers that are answered; None: it is something else.
-
-    ::
-
-        corr(income, age)   sqrt(regr_slope(income, age) * covar_pop(income, age) / var_pop(income)), with the sign of
-                            the slope, and var_pop where age is not NULL
-
-    Whoever asks for these three knows it, too; they have noise of their own, so that it is cut at 1.
-    """
-    if not isinstance(node, _SQUARED) or not scope.method.weighted:
-        return None
-    y, x = node.this, node.expression
-    if isinstance(node, exp.Corr) and scope.has_measure(x) and not scope.has_measure(y):
-        y, x = x, y
-    if not scope.has_measure(y) or scope.has_measure(x) or not isinstance(y, exp.Column):
-        return None
-    known: exp.Expr = exp.Not(this=exp.Is(this=exp.Paren(this=x.copy()), expression=exp.Null()))
-    asked = known if condition is None else exp.and_(condition.copy(), known, copy=False)
-    written: dict[str, exp.Expr] = {
-        "_slope": exp.RegrSlope(this=y.copy(), expression=x.copy()),
-        "_covariance": exp.CovarPop(this=y.copy(), expression=x.copy()),
-        "_variance": exp.VariancePop(this=y.copy()),
-    }
-    numbers = {
-        name: exp.Filter(this=typed(number, node), expression=exp.Where(this=asked.copy()))
-        for name, number in written.items()
-    }
-    shown = "CASE WHEN _variance > 0 THEN least(greatest(_slope * _covariance / _variance, 0), 1) END"
-    if isinstance(node, exp.Corr):
-        shown = f"sign(_slope) * sqrt({shown})"
-    made: exp.Expr = parse_one(shown, read="duckdb").transform(
-        lambda part: numbers[part.name].copy() if isinstance(part, exp.Column) else part
-    )
-    return made
+def _is_named(node: exp.Expr) -> bool:
+    return isinstance(node, exp.AnonymousAggFunc) and node.name in _NAMED and len(node.expressions) == 1
 
 
 def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select | None:
     """A statistic of dimensions, made of what is published for each of their values; None: it is something else."""
     if not is_statistic(node):
         return None
-    columns = [node.this, node.expression] if isinstance(node, _PAIRS) else [node.this]
-    if isinstance(node, _SPREADS) and (isinstance(node.this, exp.Distinct) or scope.has_measure(node.this)):
+    columns = node.expressions or [node.this]
+    if isinstance(node, _PAIRS):
+        columns = [node.this, node.expression]
+    spread_of_values = isinstance(node, _SPREADS) and isinstance(node.this, exp.Distinct)
+    if spread_of_values or (not isinstance(node, (*_PAIRS, *_SHAPES)) and scope.has_measure(columns[0])):
         return None
     if any(isinstance(column, exp.Distinct) for column in columns):
         raise Refused("SDC051", f"{duckdb_name(node)} of DISTINCT")
@@ -93,9 +68,12 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
     for place, column in enumerate(columns):
         if column is measure:
             continue
+        scope.check(column)
+        if _is_named(node) and node.name == "entropy":
+            figures[f"_v{place}"] = column.copy()
+            continue
         if family(column) not in ("whole", "real", "decimal"):
             raise Refused("SDC052", f"{duckdb_name(node)} of what is no number")
-        scope.check(column)
         number = f"CAST({text(column)} AS DOUBLE)"
         figures[f"_v{place}"] = parse_one(f"CASE WHEN abs({number}) <= {_MOST} THEN {number} END", read="duckdb")
     known = " AND ".join(f"{VALUES}.{name} IS NOT NULL" for name in figures)
@@ -111,7 +89,13 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
     n, x = f"{VALUES}._n", f"{VALUES}._v{len(columns) - 1}"
     number, sum_x = added(n), added(f"{n} * {x}")
     sxx = f"greatest({added(f'{n} * {x} * {x}')} - {sum_x} * {sum_x} / nullif({number}, 0), 0)"
-    if isinstance(node, _SHAPES):
+    if _is_named(node):
+        shown = (
+            _of_shares(number, added(f"{n} * log2(greatest({n}, 1))"))
+            if node.name == "entropy"
+            else (f"exp({added(f'{n} * {_LOGARITHM.format(x)}')} / nullif({number}, 0))")
+        )
+    elif isinstance(node, _SHAPES):
         shown = _shape(node, number, *(added(f"{n}{f' * {x}' * power}") for power in (1, 2, 3, 4)))
     elif isinstance(node, _SPREADS):
         shown = _spread(node, number, sxx)
@@ -138,6 +122,14 @@ def _measure(scope: Scope, node: exp.Expr, columns: list[exp.Expr]) -> exp.Expr 
         raise Refused("SDC052", f"{duckdb_name(node)} of what is no number")
     scope.refuse_filled(columns[0])
     return columns[0]
+
+
+_LOGARITHM = "CASE WHEN {0} > 0 THEN ln({0}) WHEN {0} = 0 THEN '-inf'::DOUBLE ELSE 'nan'::DOUBLE END"
+
+
+def _of_shares(number: str, of_logarithms: str) -> str:
+    """Shannon's entropy in bits, of what is published of each value."""
+    return f"coalesce(greatest(log2(nullif(greatest({number}, 0), 0)) - {of_logarithms} / {number}, 0), 0)"
 
 
 def _spread(node: exp.Expr, number: str, squares: str) -> str:
@@ -171,6 +163,12 @@ def _of_pairs(node: exp.Expr, number: str, sum_x: str, sum_y: str, sxx: str, syy
         exp.Corr: f"CASE WHEN {sxx} > 0 AND {syy} > 0 THEN greatest(least({alike}, 1), -1) END",
         exp.RegrSlope: slope,
         exp.RegrIntercept: f"({sum_y} - {slope} * {sum_x}) / nullif({number}, 0)",
+        exp.RegrAvgx: f"{sum_x} / nullif({number}, 0)",
+        exp.RegrAvgy: f"{sum_y} / nullif({number}, 0)",
+        exp.RegrCount: f"CAST(coalesce({number}, 0) AS BIGINT)",
+        exp.RegrSxx: f"CASE WHEN {number} > 0 THEN {sxx} END",
+        exp.RegrSxy: f"CASE WHEN {number} > 0 THEN {sxy} END",
+        exp.RegrSyy: f"CASE WHEN {number} > 0 THEN {syy} END",
         exp.RegrR2: f"CASE WHEN {sxx} > 0 THEN coalesce(least({sxy} * {sxy} / nullif({sxx} * {syy}, 0), 1), 1) END",
     }
     return made[type(node)]
