@@ -26,7 +26,7 @@ Indices = NDArray[np.int64]
 _ROUNDS = 3  # of better prices
 _FEWEST, _MOST = 0.05, 0.5  # the part of the secondary cells that a trial publishes
 _TASTE = 0.3  # standard deviation of the logarithm of the factors that shake up the costs
-_MINUTE = 60.0
+_CLEANING = 15.0  # seconds for the cells of each of the first two patterns
 _SECOND = 2e7
 """Work (`Moves.work`) of a second of a processor core, more or less."""
 
@@ -120,6 +120,7 @@ def widen_intervals(
     fall = np.minimum(lpl, totals) if (y >= 0).all() else lpl
     terms = Terms(cost, np.abs(totals), suppressed if given is None else given, ineligible, check)
     held = Held(Moves(x, y), terms, suppressed)
+    held.moves.within(suppressed)
     tasks, impossible = [], []
     for done, cell in enumerate(cells.tolist()):
         wanted = [Task(cell, sign, float(by)) for sign, by in ((1, upl[cell]), (-1, fall[cell])) if by > 0]
@@ -151,8 +152,8 @@ class _Refining:
         self.cost, self.moves = held.terms.cost, held.moves
         self.movable = ~held.terms.given & ~held.terms.fixed
         self.made, self.ended = 0, True
-        # Of large publications the cells are looked at as far as that goes in the time of the first way, or a minute.
-        self.limit = self.moves.work + max(self.moves.work, _SECOND * _MINUTE)
+        # Of large publications the cells are looked at as far as that goes in the time of the first way.
+        self.time = max(self.moves.work, _SECOND * _CLEANING)
 
     def better(self) -> Held:
         """The better pattern of the first two ways."""
@@ -169,7 +170,8 @@ class _Refining:
     def _cleaned(self, held: Held) -> Held:
         """Without the cells that nothing needs; the same if that would lack more than it saves."""
         cleaned = held.copy()
-        cleaned.open(self._order(cleaned, self.cost), enough=lambda: self.moves.work > self.limit)
+        limit = self.moves.work + self.time
+        cleaned.open(self._order(cleaned, self.cost), enough=lambda: self.moves.work > limit)
         self._complete(cleaned)
         return min(held, cleaned, key=lambda each: each.value)
 
@@ -184,8 +186,9 @@ class _Refining:
     def _from_primary(self) -> Held | None:
         """Another pattern, of the better prices; None where a task cannot be done."""
         held = Held(self.moves, self.held.terms, self.held.terms.given)
+        limit = self.moves.work + 2 * self.time
         for task in sorted(self.tasks, key=lambda task: -task.distance):
-            if self.moves.work > self.limit or not held.close(task, _ROUNDS):
+            if self.moves.work > limit or not held.close(task, _ROUNDS):
                 return None
         self._complete(held)
         return self._cleaned(held)
