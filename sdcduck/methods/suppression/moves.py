@@ -96,7 +96,7 @@ class _Program:
         if still[own]:
             # A cell that may not move is the same sum of these inner cells.
             return None
-        cost = np.bincount(self.unit, weights=price[self.cells], minlength=self.units)
+        cost: Floats = np.bincount(self.unit, weights=price[self.cells], minlength=self.units).astype(np.float64)
         largest = float(cost.max(initial=0.0))
         cost *= _DEAREST / largest if largest > 0 else 0.0
         high = np.where(still, 0.0, np.inf)
