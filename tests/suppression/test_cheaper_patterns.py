@@ -14,6 +14,7 @@ from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, Widening, w
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nearby import Nearby
 from sdcduck.methods.suppression.optimal import optimal_suppression
+from sdcduck.methods.suppression.patterns import Choice, LinkedTables, Roles, choose_cells
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -251,3 +252,31 @@ def test_what_is_near_shares_the_smallest_sums() -> None:
     assert nearby.of(5, 12, np.arange(x.rows) != 45).tolist() == [5, 85]
     # The total has too many inner cells of its own.
     assert nearby.of(x.columns - 1, 12, everywhere) is None
+
+
+def test_progress_rises_through_all_steps() -> None:
+    x, y, primary, width = table((5, 6), 1)
+    z = np.asarray(x.totals(y))
+    shares: list[float] = []
+    widen_intervals(
+        x, y, primary, np.flatnonzero(primary), width, width, cost=z, ineligible=z == 0, given=primary,
+        progress=lambda done, total: shares.append(done / total),
+    )  # fmt: skip
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert len(set(shares)) == primary.sum() + 3
+
+
+def test_progress_of_a_choice_with_intervals_never_falls() -> None:
+    x, y, primary, width = table((5, 6), 1)
+    none = np.zeros(x.columns, dtype=bool)
+    counts = np.ones(x.rows, dtype=np.int64)
+    tables = LinkedTables(x, np.asarray(x.totals(counts), float), np.asarray(x.totals(y)), counts, y, counts)
+    shares: list[float] = []
+    choose_cells(
+        tables, Roles(primary, none, none, none), Choice(singleton_method="none", protection=width),
+        progress=lambda done, total: shares.append(done / total),
+    )  # fmt: skip
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 1)
+    assert any(0.1 < share < 0.9 for share in shares)
