@@ -250,8 +250,13 @@ def report(
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
     improve: Annotated[bool, typer.Option("--improve", help="Look for fewer secondary cells.")] = False,
     protect_intervals: Annotated[
-        bool, typer.Option("--protect-intervals", help="Add cells until all intervals are wide enough.")
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--protect-intervals/--exact-only",
+            help="Add cells until all intervals are wide enough, or only until no cell can be computed. Without "
+            "either, the first for dominance, p-percent and pq.",
+        ),
+    ] = None,
     after: Annotated[str | None, typer.Option(help="A stored publication that was published earlier.")] = None,
 ) -> None:
     """Suppress a publication and write it as an HTML page with its cells marked.
@@ -266,7 +271,7 @@ def report(
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
         "weight": weight, "k_disclosure": k_disclosure, "singleton": singleton,
         "secondary_zeros": secondary_zeros or None, "structural_zeros": structural_zeros, "cost": cost,
-        "improve": improve or None, "protect_intervals": protect_intervals or None, "after": after,
+        "improve": improve or None, "protect_intervals": protect_intervals, "after": after,
     }  # fmt: skip
     with one_line_errors():
         _check_file(file, create=False, read_only=True)

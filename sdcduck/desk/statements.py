@@ -165,7 +165,8 @@ def in_words(rules: Mapping[str, Any]) -> list[str]:
         )
     if (name := rules.get("rules")) is not None:
         said.append(f"The rules of the house, {name}, hold where nothing else was said.")
-    if rules.get("protect_intervals"):
+    # Rules on what one contributor can tell of another mean an interval: these get it anyway.
+    if rules.get("protect_intervals") or rules.get("dominance") or rules.get("p_percent") is not None:
         said.append("More is left out until no suppressed value can be told more closely than its rule allows.")
     return said
 

@@ -157,7 +157,7 @@ def audit(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool = False, after: str | None = None, rules: str | None = None
+    improve: bool = False, protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can
     have."""
@@ -352,7 +352,7 @@ def decimals(
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
     structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
-    protect_intervals: bool = False, after: str | None = None, rules: str | None = None
+    protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out."""
 
@@ -829,7 +829,7 @@ def optimum(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     singleton: str | None = None, forced_if: str | None = None, hidden_if: str | None = None,
     secondary_zeros: bool = False, extend_zeros: bool | None = None, structural_zeros: str | None = None,
-    cost: str | None = None, improve: bool = False, protect_intervals: bool = False, after: str | None = None,
+    cost: str | None = None, improve: bool = False, protect_intervals: bool | None = None, after: str | None = None,
     rules: str | None = None
 ) -> DuckDBPyRelation:
     """How far the choice of `sdc_suppress` is from the best possible one: for small publications."""
@@ -1050,7 +1050,7 @@ def publish(
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
     structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
-    protect_intervals: bool = False, after: str | None = None, rules: str | None = None
+    protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """Suppresses a publication and stores it: its cells as published, and the stencil that answers every later
     table."""
@@ -1264,7 +1264,7 @@ def rules(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool = False, k: int | None = None, max_size: int | None = None,
+    improve: bool = False, protect_intervals: bool | None = None, k: int | None = None, max_size: int | None = None,
     max_share_unique: float | None = None, max_risk: float | None = None, max_mean_risk: float | None = None,
     min_population: float | None = None, identifiers: Sequence[str] = (), max_share_own: float | None = None,
     min_at_ends: int | None = None, max_fraction: float | None = None, max_total_change: float | None = None,
@@ -1303,7 +1303,7 @@ def sdmx(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool = False, after: str | None = None, rules: str | None = None
+    improve: bool = False, protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """A suppressed publication in the terms of SDMX: one row a cell and measure, with observation and confidentiality
     status."""
@@ -1409,7 +1409,7 @@ def suppress(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool = False, after: str | None = None, rules: str | None = None
+    improve: bool = False, protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """A publication with the numbers of its primary and secondary cells suppressed."""
 

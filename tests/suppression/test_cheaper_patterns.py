@@ -9,9 +9,12 @@ import pytest
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
+from sdcduck.methods.suppression import moves
 from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, Widening, widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
+from sdcduck.methods.suppression.nearby import Nearby
 from sdcduck.methods.suppression.optimal import optimal_suppression
+from sdcduck.methods.suppression.patterns import Choice, LinkedTables, Roles, choose_cells
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -195,3 +198,85 @@ def test_what_a_pattern_lacks_for_other_reasons_stays_suppressed() -> None:
     )  # fmt: skip
     assert found.suppressed[must].all()
     assert protects(x, y, found.suppressed, primary, width)
+
+
+@pytest.fixture
+def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every publication is looked through piece by piece, and the pieces are small."""
+    monkeypatch.setattr(moves, "_WHOLE", 0)
+    monkeypatch.setattr(moves, "_NEAR", 24)
+    monkeypatch.setattr(moves, "_NEAR_WITHIN", 12)
+
+
+@pytest.mark.usefixtures("all_are_large")
+@pytest.mark.parametrize(("shape", "seed"), [((5, 6), 1), ((5, 6), 2), ((3, 4, 3), 3), ((8, 9), 1)])
+@pytest.mark.parametrize("entries", [0, 10_000_000])
+def test_large_publications_are_protected_piece_by_piece(
+    shape: tuple[int, ...], seed: int, entries: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(moves, "_PROGRAMS", entries)
+    x, y, primary, width = table(shape, seed)
+    found = pattern(x, y, primary, width, Search(trials=3))
+    steps = [found.widened, found.before, found.suppressed]
+    assert all(protects(x, y, step, primary, width) for step in steps)
+    assert not found.impossible.size
+    costs = [value(x, y, step) for step in steps]
+    assert costs == sorted(costs, reverse=True)
+    # However many programs are kept, the answer is the same from call to call.
+    np.testing.assert_array_equal(pattern(x, y, primary, width, Search(trials=3)).suppressed, found.suppressed)
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_what_cannot_be_done_nearby_is_done_with_all_cells() -> None:
+    """The sum of a row is primary: its move needs more inner cells than a piece has."""
+    x, y, _, _ = table((6, 7), 1)
+    primary = np.arange(x.columns) == 42
+    width = np.where(primary, 0.9 * np.asarray(x.totals(y)), 0.0)
+    found = pattern(x, y, primary, width)
+    assert not found.impossible.size
+    assert protects(x, y, found.suppressed, primary, width)
+
+
+@pytest.mark.usefixtures("all_are_large")
+def test_in_large_publications_too_a_cell_goes_on_moving_as_far_as_it_can() -> None:
+    test_a_cell_that_cannot_move_so_far_goes_on_moving_as_far_as_it_did()
+
+
+def test_what_is_near_shares_the_smallest_sums() -> None:
+    x = cube((3, 40))
+    nearby = Nearby(x.sparse().tocsr())
+    everywhere = np.ones(x.rows, dtype=bool)
+    # The column of three comes before the row of forty, and a sum is taken whole or not at all.
+    assert nearby.of(5, 12, everywhere).tolist() == [5, 45, 85]
+    assert nearby.of(5, 45, everywhere).tolist() == [*range(40), 45, 85]
+    assert nearby.of(5, 12, np.arange(x.rows) != 45).tolist() == [5, 85]
+    # The total has too many inner cells of its own.
+    assert nearby.of(x.columns - 1, 12, everywhere) is None
+
+
+def test_progress_rises_through_all_steps() -> None:
+    x, y, primary, width = table((5, 6), 1)
+    z = np.asarray(x.totals(y))
+    shares: list[float] = []
+    widen_intervals(
+        x, y, primary, np.flatnonzero(primary), width, width, cost=z, ineligible=z == 0, given=primary,
+        progress=lambda done, total: shares.append(done / total),
+    )  # fmt: skip
+    assert shares == sorted(shares)
+    assert shares[-1] == 1
+    assert len(set(shares)) == primary.sum() + 3
+
+
+def test_progress_of_a_choice_with_intervals_never_falls() -> None:
+    x, y, primary, width = table((5, 6), 1)
+    none = np.zeros(x.columns, dtype=bool)
+    counts = np.ones(x.rows, dtype=np.int64)
+    tables = LinkedTables(x, np.asarray(x.totals(counts), float), np.asarray(x.totals(y)), counts, y, counts)
+    shares: list[float] = []
+    choose_cells(
+        tables, Roles(primary, none, none, none), Choice(singleton_method="none", protection=width),
+        progress=lambda done, total: shares.append(done / total),
+    )  # fmt: skip
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 1)
+    assert any(0.1 < share < 0.9 for share in shares)

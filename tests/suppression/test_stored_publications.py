@@ -217,15 +217,16 @@ def test_intervals_are_made_as_wide_as_the_rule_wants(con: duckdb.DuckDBPyConnec
     )
     query = "SELECT r, s, count(*) AS n, sum(x) AS x FROM firms GROUP BY CUBE (r, s)"
     rule = f"'{query}', p_percent := 60, contributor := 'firm'"
-    narrow = rows(con, f"SELECT count(*) FROM sdc_audit({rule}) WHERE status = 'primary' AND NOT protected")[0][0]
+    exact = f"{rule}, protect_intervals := false"
+    narrow = rows(con, f"SELECT count(*) FROM sdc_audit({exact}) WHERE status = 'primary' AND NOT protected")[0][0]
     wide = rows(
         con,
-        f"SELECT count(*) FROM sdc_audit({rule}, protect_intervals := true) WHERE status = 'primary' AND NOT protected",
+        f"SELECT count(*) FROM sdc_audit({rule}) WHERE status = 'primary' AND NOT protected",
     )[0][0]
     assert wide == 0 < narrow
     kept = rows(
         con,
-        f"SELECT count(*) FROM sdc_suppress({rule}) p JOIN sdc_suppress({rule}, protect_intervals := true) w ON (p.r, p.s) IS NOT DISTINCT FROM (w.r, w.s) WHERE p.suppressed AND NOT w.suppressed",
+        f"SELECT count(*) FROM sdc_suppress({exact}) p JOIN sdc_suppress({rule}) w ON (p.r, p.s) IS NOT DISTINCT FROM (w.r, w.s) WHERE p.suppressed AND NOT w.suppressed",
     )
     assert kept == [(0,)]
 
@@ -247,7 +248,8 @@ def test_an_interval_that_cannot_be_wide_enough_is_named(con: duckdb.DuckDBPyCon
     assert rows(con, "SELECT r || s, protected FROM sdc_audit('firms')") == [
         ("ax", False), ("ay", True), ("bx", True), ("by", False),
     ]  # fmt: skip
-    assert rows(con, f"{narrow}('firms', {rule})") == [(0, None)]
+    assert rows(con, f"{narrow}('firms', {rule})") == [(0, 2)]
+    assert rows(con, f"{narrow}('firms', {rule}, protect_intervals := false)") == [(0, None)]
 
 
 INSIDER = "original, lower, upper, exact, insider_lower, insider_upper, insider_exact, insider_protected"

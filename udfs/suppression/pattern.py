@@ -30,7 +30,7 @@ from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, Contributo
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
-from sdcduck.udfs.rule_sets import completed, naming
+from sdcduck.udfs.rule_sets import completed, is_given, naming
 from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
@@ -97,7 +97,8 @@ class Options:
         cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value;
             `_CELLS`: one a cell.
         improve: whether to look for a cheaper pattern afterwards.
-        protect_intervals: whether to add cells until the intervals are as wide as the rules want.
+        protect_intervals: whether to add cells until the intervals are as wide as the rules want. Rules on what one
+            contributor can tell of another (dominance, p%, pq) mean an interval, so these get it unless it is declined.
         after: a publication published earlier, whose cells stay as they are.
         every_width: whether primary cells whose rule wants no width of the interval get that of small counts.
     """
@@ -383,14 +384,14 @@ def read_call(
     cursor = session.cursor()
     publication = resolve(session, text, reserved)
     stored = None if _is_query(str(text)) else catalog.publication(cursor, str(text).strip())
-    given = [argument for argument in arguments if argument is not None and argument is not False and argument != []]
+    given = any(is_given(name, argument) for name, argument in zip(ARGUMENTS, arguments, strict=True))
     arguments, found = completed(cursor, rule_set, ARGUMENTS, arguments)
     if stored is not None and stored.arguments is not None and not given and found is None:
         if not again and digest(cursor, publication) != stored.fingerprint:
             raise SDCError(f"the data of '{stored.name}' changed since it was published; use sdc_publish again")
         before = json.loads(stored.arguments)
         # An argument that came after the publication was off when it was made.
-        arguments = [before.get(name) for name in ARGUMENTS]
+        arguments = [before.get(name, False if name == "protect_intervals" else None) for name in ARGUMENTS]
     with naming(found):
         rules = read_rules(*arguments[len(OPTIONS) :])
         options = read_options(rules, *arguments[: len(OPTIONS)])
@@ -414,7 +415,7 @@ def read_call(
         tuple(map(tuple, clusters(cursor, publication))) if options.extend_zeros else (),
         earlier,
         tuple(joint.sets.index(columns) for columns in publication.sets),
-        dict(zip(ARGUMENTS, arguments, strict=True)),
+        {**dict(zip(ARGUMENTS, arguments, strict=True)), "protect_intervals": options.protect_intervals},
     )
 
 
@@ -502,7 +503,7 @@ def read_options(
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
         rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
-        bool(better), bool(protect_intervals), after,
+        bool(better), rules.on_intervals if protect_intervals is None else protect_intervals, after,
     )  # fmt: skip
 
 

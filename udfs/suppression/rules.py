@@ -67,7 +67,12 @@ class Rules:
     @property
     def on_contributors(self) -> bool:
         """Whether a rule looks at contributors."""
-        return bool(self.min_contributors or self.dominance or self.p_percent is not None or self.pq)
+        return bool(self.min_contributors) or self.on_intervals
+
+    @property
+    def on_intervals(self) -> bool:
+        """Whether a rule is about how closely a contribution can be told, and so about the interval of a cell."""
+        return bool(self.dominance or self.p_percent is not None or self.pq)
 
     @property
     def any(self) -> bool:
@@ -157,7 +162,10 @@ def marked_cells(
     flags: list[tuple[str, str, str]] = []
     if rules.max_count is not None:
         zero = "" if rules.protect_zeros else f" AND {freq} > 0"
-        flags.append(("max_count", f"{freq} <= {rules.max_count:g}{zero}", f"ceil({FREQUENCY_PROTECTION} * {freq})"))
+        # Beside a rule on contributors intervals are those of the value, in its unit.
+        of_count, of_value = (f"{FREQUENCY_PROTECTION} * {number}" for number in (freq, "_sdc_total"))
+        width = of_value if rules.on_contributors else f"ceil({of_count})"
+        flags.append(("max_count", f"{freq} <= {rules.max_count:g}{zero}", width))
     flags += _contributor_flags(rules)
     if rules.primary_if is not None:
         flags.append(("primary_if", f"({rules.primary_if})", "NULL"))

@@ -71,6 +71,9 @@ class Held:
         Args:
             taste: (N,), factors of the costs.
         """
+        # In a large publication what the pattern has is looked through more cheaply than everything.
+        if self.moves.large and not rounds and self._again(task, self.pattern):
+            return True
         cost, allowed = self.terms.cost, self.pattern | ~self.terms.fixed
         if taste is not None:
             cost = cost * taste
@@ -102,7 +105,7 @@ class Held:
         if part < 1e-6:
             return None
         nearer = Task(task.cell, task.sign, task.distance * part * _NEARLY)
-        return nearer if self._again(nearer, self.pattern) else None
+        return nearer if self._again(nearer, self.pattern, everywhere=True) else None
 
     def stands(self, task: Task) -> bool:
         """Whether all cells that the task needs are suppressed."""
@@ -116,6 +119,7 @@ class Held:
     ) -> None:
         """Publish the cells in this order, each if all tasks can be done without it (and it is permitted)."""
         hardest: dict[Task, int] = {}
+        self.moves.within(self.pattern)
         for turn, cell in enumerate(cells.tolist()):
             if enough is not None and enough():
                 return
@@ -134,10 +138,11 @@ class Held:
             self.needed = before
             self.pattern[cell] = True
 
-    def _again(self, task: Task, allowed: Booleans) -> bool:
+    def _again(self, task: Task, allowed: Booleans, *, everywhere: bool = False) -> bool:
         """Find another move within the suppressed cells, of those that are cheap."""
         self.terms.check()
-        moved = self.moves.cheapest(task, np.where(self.terms.given, 0.0, self.terms.cost), allowed, again=True)
+        price = np.where(self.terms.given, 0.0, self.terms.cost)
+        moved = self.moves.cheapest(task, price, allowed, again=True, everywhere=everywhere)
         if moved is None:
             return False
         self._keep(task, np.abs(moved) > MOVED)

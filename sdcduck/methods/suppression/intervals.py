@@ -26,7 +26,7 @@ Indices = NDArray[np.int64]
 _ROUNDS = 3  # of better prices
 _FEWEST, _MOST = 0.05, 0.5  # the part of the secondary cells that a trial publishes
 _TASTE = 0.3  # standard deviation of the logarithm of the factors that shake up the costs
-_MINUTE = 60.0
+_CLEANING = 15.0  # seconds for the cells of each of the first two patterns
 _SECOND = 2e7
 """Work (`Moves.work`) of a second of a processor core, more or less."""
 
@@ -84,7 +84,7 @@ def widen_intervals(
     given: Booleans | None = None,
     lacking: Callable[[Booleans], Booleans] | None = None,
     search: Search = NO_SEARCH,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Callable[[int, int], object] | None = None,
 ) -> Widening:
     """A pattern in which the intervals of some primary cells are wide enough.
 
@@ -101,7 +101,7 @@ def widen_intervals(
         lacking: which cells a pattern must suppress beside its own, for other reasons than the width of intervals; with
             them it lacks none. The pattern to begin with lacks none.
         search: how long to look for cheaper patterns.
-        progress: called with (cells done, all of them).
+        progress: called with what is done and what there is to do, several times a second.
 
     Raises:
         ValueError: arrays that do not fit the matrix, or values that are not finite.
@@ -110,16 +110,22 @@ def widen_intervals(
         raise ValueError("one value for each inner cell, and one of everything else for each cell, is needed")
     if not all(np.isfinite(a).all() for a in (y, upl, lpl, cost)) or cost.min(initial=0.0) < 0:
         raise ValueError("values, protection levels and costs must be finite, and costs not negative")
-    told = (0, len(cells))
+    told, steps = 0, 3 * len(cells)
 
     def check() -> None:
         if progress is not None:
-            progress(*told)
+            progress(told, steps)
+
+    def step() -> None:
+        nonlocal told
+        told += len(cells)
+        check()
 
     totals = np.asarray(x.totals(y), dtype=np.float64)
     fall = np.minimum(lpl, totals) if (y >= 0).all() else lpl
     terms = Terms(cost, np.abs(totals), suppressed if given is None else given, ineligible, check)
     held = Held(Moves(x, y), terms, suppressed)
+    held.moves.within(suppressed)
     tasks, impossible = [], []
     for done, cell in enumerate(cells.tolist()):
         wanted = [Task(cell, sign, float(by)) for sign, by in ((1, upl[cell]), (-1, fall[cell])) if by > 0]
@@ -127,14 +133,14 @@ def widen_intervals(
         # A cell that cannot move as far as is wanted goes on moving as far as it can now, at the end.
         tasks += [(task, task in failed) for task in wanted]
         impossible += [cell] if failed else []
-        told = (done + 1, len(cells))
+        told = done + 1
         check()
     widened = held.pattern.copy()
     todo = [nearer for task, failed in tasks if (nearer := held.reached(task) if failed else task) is not None]
     if not todo:
         return Widening(widened, np.array(impossible, dtype=np.int64), widened, widened, 0, True)
     refining = _Refining(held, todo, lacking, search)
-    before = refining.better()
+    before = refining.better(step)
     best = refining.searched(before)
     return Widening(
         best.pattern, np.array(impossible, dtype=np.int64), widened, before.pattern, refining.made, refining.ended
@@ -151,13 +157,15 @@ class _Refining:
         self.cost, self.moves = held.terms.cost, held.moves
         self.movable = ~held.terms.given & ~held.terms.fixed
         self.made, self.ended = 0, True
-        # Of large publications the cells are looked at as far as that goes in the time of the first way, or a minute.
-        self.limit = self.moves.work + max(self.moves.work, _SECOND * _MINUTE)
+        # Of large publications the cells are looked at as far as that goes in the time of the first way.
+        self.time = max(self.moves.work, _SECOND * _CLEANING)
 
-    def better(self) -> Held:
-        """The better pattern of the first two ways."""
+    def better(self, step: Callable[[], None]) -> Held:
+        """The better pattern of the first two ways; ``step`` is called after each."""
         best = self._cleaned(self.held)
+        step()
         other = self._from_primary()
+        step()
         return best if other is None else min(best, other, key=lambda held: held.value)
 
     def _order(self, held: Held, cost: Floats) -> Indices:
@@ -169,7 +177,8 @@ class _Refining:
     def _cleaned(self, held: Held) -> Held:
         """Without the cells that nothing needs; the same if that would lack more than it saves."""
         cleaned = held.copy()
-        cleaned.open(self._order(cleaned, self.cost), enough=lambda: self.moves.work > self.limit)
+        limit = self.moves.work + self.time
+        cleaned.open(self._order(cleaned, self.cost), enough=lambda: self.moves.work > limit)
         self._complete(cleaned)
         return min(held, cleaned, key=lambda each: each.value)
 
@@ -184,8 +193,9 @@ class _Refining:
     def _from_primary(self) -> Held | None:
         """Another pattern, of the better prices; None where a task cannot be done."""
         held = Held(self.moves, self.held.terms, self.held.terms.given)
+        limit = self.moves.work + 2 * self.time
         for task in sorted(self.tasks, key=lambda task: -task.distance):
-            if self.moves.work > self.limit or not held.close(task, _ROUNDS):
+            if self.moves.work > limit or not held.close(task, _ROUNDS):
                 return None
         self._complete(held)
         return self._cleaned(held)

@@ -28,6 +28,7 @@ Ints = NDArray[np.int64]
 
 SEARCH = Search(trials=200, seconds=5.0)
 """How long a cheaper pattern with intervals is looked for."""
+_STEPS = 10  # as much as the first choice of cells: with wide intervals
 FREQUENCY_PROTECTION = 0.2
 """Share of its value by which the interval of a small cell must reach beyond it."""
 
@@ -245,7 +246,7 @@ class _Run:
         better: Bools = tested if loss[tested].sum() < loss[secondary].sum() else secondary
         return better
 
-    def widened(self, secondary: Bools, protection: Floats) -> Widening:
+    def widened(self, secondary: Bools, protection: Floats, progress: Callable[[int, int], object]) -> Widening:
         """A pattern whose intervals are as wide as is wanted, by the secondary cells or others."""
         primary, hidden = self.roles.primary, self.roles.hidden
 
@@ -259,7 +260,7 @@ class _Run:
             self.tables.x, self.tables.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0),
             protection, protection, cost=self.loss, ineligible=self.fixed, given=primary | hidden, lacking=lacking,
             search=SEARCH if self.choice.improve else NO_SEARCH,
-            progress=self.check,
+            progress=progress,
         )  # fmt: skip
 
     def proven(self, secondary: Bools, unsafe: Bools) -> ModularNullSpace:
@@ -283,7 +284,7 @@ def choose_cells(
     """The secondary cells that protect the primary ones.
 
     Args:
-        progress: called with what is done and what there is to do in the first choice.
+        progress: called with what is done and what there is to do in the first choice and in widening intervals.
         check: called several times a second in whatever follows; what either raises ends the work.
 
     Raises:
@@ -298,9 +299,11 @@ def choose_cells(
     """
     run = _Run(tables, roles, choice, check)
     differences, disclosing = run.found
+    # Where intervals are widened, that is most of the work.
+    steps = 1 if choice.protection is None else _STEPS
     progress(0, 1)
-    result = run.secondary_of(run.order, progress)
-    progress(1, 1)
+    result = run.secondary_of(run.order, lambda done, total: progress(done, steps * total))
+    progress(1, steps)
     secondary = result.secondary
     unsafe = np.zeros(len(roles.primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
@@ -309,7 +312,10 @@ def choose_cells(
     narrow = None
     before = secondary
     if choice.protection is not None:
-        wider = run.widened(secondary, choice.protection)
+        wider = run.widened(
+            secondary, choice.protection, lambda done, total: progress(total + (steps - 1) * done, steps * total)
+        )
+        progress(1, 1)
         given = roles.primary | roles.hidden
         before, secondary = wider.before & ~given, wider.suppressed & ~given
         narrow = np.zeros(len(roles.primary), dtype=np.bool_)
