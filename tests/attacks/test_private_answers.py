@@ -92,12 +92,15 @@ AUDITED = {
     "grouping sets": ("SELECT region, ill, count(*) FROM people GROUP BY GROUPING SETS ((region), (ill), ())", OTHER),
     "number of values": ("SELECT count(DISTINCT age) FROM people", OTHER | {"age": 3}),
     "variance": ("SELECT var_samp(income) FROM people", SAME_REGION | {"income": 0.0}),
+    "correlation": ("SELECT corr(income, age) FROM people", SAME_REGION),
+    "covariance": ("SELECT region, covar_samp(age, income) FROM people GROUP BY region", OTHER | {"age": 0}),
     "count above a border": ("SELECT count(*) FROM people WHERE income > 5999", OTHER),
     "sum above a border": ("SELECT sum(income) FROM people WHERE income > 5999.5", SAME_REGION),
     "several at once": ("SELECT count(*) FILTER (WHERE age = 500), sum(income) FROM people", OTHER),
 }
 """Questions, and the neighbour that they tell apart best."""
 DOMAINS = "{'region': ['n', 's', 'e', 'w']}"
+WITH_AGES = "{'region': ['n', 's', 'e', 'w'], 'age': range(0, 502)}"
 
 
 def told_apart(tmp_path: Path, query: str, neighbours: tuple[str, str], **declared: str) -> float:
@@ -124,7 +127,7 @@ def told_apart(tmp_path: Path, query: str, neighbours: tuple[str, str], **declar
 def declaration(noise: str, **other: str) -> dict[str, str]:
     """Where one question is all there may be, Laplace noise is the smaller of the two, also where there is a delta."""
     return {
-        "epsilon": "3" if "smaller" in noise else "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": DOMAINS,
+        "epsilon": "3" if "smaller" in noise else "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": WITH_AGES,
         "bounds": "{'income': [-6000, 6000]}", **other,
     }  # fmt: skip
 
@@ -202,6 +205,7 @@ QUESTIONS = [
     "SELECT region, ill, sum(income) FROM people WHERE age >= 500 GROUP BY GROUPING SETS ((region), (ill), ()) ORDER BY 1, 2",
     "SELECT ill, count(DISTINCT region), count(DISTINCT 1 / (age - 500)) FROM people GROUP BY ROLLUP(ill)",
     "SELECT var_samp(income), stddev_pop(income), stddev(income) FILTER (WHERE age >= 500) FROM people",
+    "SELECT corr(income, income), regr_slope(income, income) FROM people WHERE age >= 500",
     "SELECT region, median(income), quantile_cont(income, 0.9) FROM people WHERE age >= 500 GROUP BY ROLLUP(region)",
     "SELECT count(*) FROM people JOIN (VALUES (500), (500)) AS v(x) ON age = x",
     "SELECT 1 / count(*) FROM people WHERE age = 500",

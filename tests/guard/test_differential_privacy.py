@@ -177,7 +177,6 @@ REFUSED = [
     "SELECT list(income) FROM people",
     "SELECT * FROM people",
     "SUMMARIZE people",
-    "SELECT corr(age, income) FROM people",
     "SELECT var_samp(length(region)) FROM people",
 ]
 

@@ -17,6 +17,7 @@ from sdcduck.guard.expressions import (
     text,
 )
 from sdcduck.guard.methods.dp import DifferentialPrivacy
+from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
@@ -60,6 +61,8 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         return _sum_or_mean(scope, node, sql, numbers)
     if isinstance(node, (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)):
         return _spread(scope, node, sql, numbers)
+    if isinstance(scope.method, DifferentialPrivacy) and duckdb_name(node) in PAIRS:
+        return _pair(scope, scope.method, node, sql)
     if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
         return _quantile(scope, node, sql, numbers)
     if isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and len(node.expressions) == 2:
@@ -280,3 +283,18 @@ def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -
             variance = f"coalesce({variance}, 0)"
         variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
     return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
+
+
+def _pair(scope: Scope, method: DifferentialPrivacy, node: exp.Expr, condition: str) -> str:
+    """A correlation, covariance or number of a regression line, of two columns that are added up."""
+    name, columns = duckdb_name(node), (node.this, node.expression)
+    for column in columns:
+        if isinstance(column, exp.Distinct):
+            raise Refused("SDC051", f"{name} of DISTINCT")
+        if not isinstance(column, exp.Column) or family(column) not in ("whole", "real", "decimal"):
+            raise Refused("SDC052", f"{name} of anything but two columns; write conditions into FILTER (WHERE ..)")
+        if not scope.is_amount(column):
+            raise Refused("SDC081", f"{name} of '{column.name}', a dimension without a domain of whole numbers")
+        scope.refuse_filled(column)
+    y, x = ((text(column), scope.called(column)) for column in columns)
+    return method.pair(scope.records_sql, name, y, x, condition)
