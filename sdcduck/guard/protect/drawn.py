@@ -39,7 +39,7 @@ from sdcduck.guard.calls import NUMBERS, Drawn, Grouping, Noised
 from sdcduck.guard.expressions import grouping_sets, text
 from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.protect.materialize import APART
-from sdcduck.guard.protect.possible_groups import Level, is_private, level_of, possible_groups
+from sdcduck.guard.protect.possible_groups import Level, clip_bins, is_private, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 
@@ -57,6 +57,7 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
     if not isinstance(method, DifferentialPrivacy):
         return None
     _take_apart(scope.select, grouped)
+    clip_bins(scope, grouped)
     level = level_of(scope, grouped)
     items = {item.alias: item.unalias() for item in grouped.expressions}
     keys = {name: node for name, node in items.items() if name.startswith("_g")}
