@@ -35,17 +35,20 @@ def plain(question: str, records: str = RECORDS) -> list[tuple[object, ...]]:
         return con.execute(question).fetchall()
 
 
-def check(guard: Guard, question: str, true: list[tuple[object, ...]], keys: int, *, most: float = 15) -> None:
-    """Each group that there is has about its number, and every other one about none."""
+def check(guard: Guard, question: str, true: list[tuple[object, ...]], keys: int) -> None:
+    """Each group that there is has about its number, within twelve deviations of the noise, and other ones about none."""
+    sds = [row["sd"] for row in guard.noise(question).to_pylist()][keys:]
     answered = [tuple(row.values()) for row in guard.sql(question).to_pylist()]
     found = {row[:keys]: row[keys:] for row in answered}
     assert len(found) == len(answered)
     wanted = {row[:keys]: row[keys:] for row in true}
     assert wanted.keys() <= found.keys()
     for key, numbers in found.items():
-        for mine, its in zip(numbers, wanted.get(key, (0,) * len(numbers)), strict=True):
+        for mine, its, sd in zip(numbers, wanted.get(key, (0,) * len(numbers)), sds, strict=True):
+            # Of a mean it is not known beforehand: a part of the width of a bin.
+            most = 12 * sd if sd else 300
             if its is not None and (key in wanted or isinstance(mine, int)):
-                assert float(mine) == pytest.approx(float(its), rel=0.05, abs=most), key  # type: ignore[arg-type]
+                assert float(mine) == pytest.approx(float(its), abs=most), key  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
