@@ -13,8 +13,10 @@ from sdcduck.guard.expressions import (
     constant_factor,
     duckdb_name,
     family,
+    is_histogram,
     is_zero,
     text,
+    value_of,
 )
 from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
@@ -81,7 +83,7 @@ def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) ->
         Refused: it is another aggregate of dimensions, or of another method.
     """
     if not isinstance(scope.method, DifferentialPrivacy) or not isinstance(node, exp.Count):
-        raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
+        raise Refused("SDC081", f"{duckdb_name(node)} of dimensions{_of_groups_instead(scope, node)}")
     [asked] = node.this.expressions
     parts = asked.expressions if isinstance(asked, exp.Tuple) else [asked]
     values = [scope.over_dimensions(part).sql("duckdb") for part in parts]
@@ -89,9 +91,26 @@ def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) ->
     return scope.method.values(value, "true" if condition is None else scope.condition_sql(condition))
 
 
+def _of_groups_instead(scope: Scope, node: exp.Expr) -> str:
+    """What to write in place of an aggregate of the values of a dimension, behind its name; empty: it is not known."""
+    value = value_of(node)
+    if not isinstance(scope.method, DifferentialPrivacy) or not isinstance(value, exp.Column):
+        return ""
+    name = value.name
+    if isinstance(node, (exp.Max, exp.Min)) and scope.of_domain(value) is not None:
+        return f"; write quantile_cont({name}, {'0.95' if isinstance(node, exp.Max) else '0.05'})"
+    if isinstance(node, exp.Mode):
+        return f"; write SELECT {name}, count(*) .. GROUP BY {name} ORDER BY count(*) DESC LIMIT 1"
+    return f"; write SELECT {name}, count(*) .. GROUP BY {name}"
+
+
 def _instead(scope: Scope, node: exp.Expr) -> str:
     """The name of an aggregate that is not answered, and what to write in its place where it is of a measure."""
-    name, column = duckdb_name(node), node.this
+    name, column = duckdb_name(node), value_of(node) or node.this
+    if isinstance(node, exp.Mode) or is_histogram(node):
+        bins = f"floor({column.name} / 1000) * 1000" if isinstance(column, exp.Column) else ""
+        if bins and isinstance(scope.method, DifferentialPrivacy) and scope.role(column) is Role.MEASURE:
+            return f"{name}; write SELECT {bins}, count(*) .. GROUP BY {bins}"
     if not isinstance(column, exp.Column) or scope.role(column) is not Role.MEASURE or not scope.method.sums:
         return name
     if scope.method.quantiles and isinstance(node, (exp.Max, exp.Min)) and not node.expressions:

@@ -99,6 +99,12 @@ class Level:
             for column in columns_of(node)
         )
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all conditions can be looked at without records."""
+        where = self.select.args.get("where")
+        return where is None or self.knows(where.this)
+
     def conditions(self) -> list[exp.Expr]:
         """Those of WHERE that can be looked at without records."""
         where = self.select.args.get("where")
