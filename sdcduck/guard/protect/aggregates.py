@@ -107,12 +107,11 @@ def _of_groups_instead(scope: Scope, node: exp.Expr) -> str:
 def _instead(scope: Scope, node: exp.Expr) -> str:
     """The name of an aggregate that is not answered, and what to write in its place where it is of a measure."""
     name, column = duckdb_name(node), value_of(node) or node.this
-    if isinstance(node, exp.Mode) or is_histogram(node):
-        bins = f"floor({column.name} / 1000) * 1000" if isinstance(column, exp.Column) else ""
-        if bins and isinstance(scope.method, DifferentialPrivacy) and scope.role(column) is Role.MEASURE:
-            return f"{name}; write SELECT {bins}, count(*) .. GROUP BY {bins}"
     if not isinstance(column, exp.Column) or scope.role(column) is not Role.MEASURE or not scope.method.sums:
         return name
+    if isinstance(scope.method, DifferentialPrivacy) and (isinstance(node, exp.Mode) or is_histogram(node)):
+        bins = f"floor({column.name} / 1000) * 1000"
+        return f"{name}; write SELECT {bins}, count(*) .. GROUP BY {bins}"
     if scope.method.quantiles and isinstance(node, (exp.Max, exp.Min)) and not node.expressions:
         share = "0.95" if isinstance(node, exp.Max) else "0.05"
         return f"{name}; write quantile_cont({column.name}, {share})"

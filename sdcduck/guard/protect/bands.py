@@ -163,7 +163,7 @@ def number_of(value: exp.Expr | None) -> Decimal | None:
     value from 1000 on can be cast, so that the condition is NULL for these. Who writes zeros would choose a border.
     """
     negative = isinstance(value, exp.Neg)
-    literal = value.this if negative else value
+    literal = value.this if isinstance(value, exp.Neg) else value
     if not isinstance(literal, exp.Literal) or literal.is_string or not _PLAIN.fullmatch(literal.this):
         return None
     number = Decimal(literal.this)

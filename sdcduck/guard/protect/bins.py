@@ -57,11 +57,11 @@ class Steps:
 def steps_of(column: exp.Expr) -> Steps | None:
     """The step function that a column, or what it is within its bounds, stands in; None: it stands in none.
 
-    >>> for written in ("floor(x / 1000)", "ceil(5 - x * 2)", "round(x, -3)", "floor(x / y)", "x % 7", "x / 3"):
+    >>> for written in ("floor(x / 1000)", "ceil(5 - x / 500)", "round(x, -3)", "floor(x / y)", "x % 7", "x / 3"):
     ...     found = steps_of(parse_one(written, read="duckdb").find(exp.Column))
     ...     print(written, None if found is None else [str(Fraction(part)) for part in found.borders(0, 2500)][:3])
     floor(x / 1000) ['0', '1000', '2000']
-    ceil(5 - x * 2) None
+    ceil(5 - x / 500) ['2500', '2000', '1500']
     round(x, -3) ['500', '1500', '2500']
     floor(x / y) None
     x % 7 None

@@ -130,7 +130,9 @@ def clip_bins(scope: Scope, grouped: exp.Select) -> None:
 
 def _clip_bins(scope: Scope, select: exp.Select, parts: list[exp.Expr]) -> dict[str, str]:
     """Do so in parts of a SELECT, and in what it reads; the measures that it shows, as `Level` has them."""
-    source = select.args["from_"].this if select.args.get("from_") is not None else None
+    if select.args.get("from_") is None:
+        return {}
+    source = select.args["from_"].this
     if id(source) in scope.progress.records:
         measures = {folded(name): folded(name) for name in scope.policy.measures}
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
