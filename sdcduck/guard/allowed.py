@@ -77,6 +77,8 @@ INSTEAD = {
     "to_char": "strftime(x, '%Y-%m'); PostgreSQL clients may write to_char(x, 'YYYY-MM'), but not all patterns",
     "to_date": "DATE '2024-05-31'; PostgreSQL clients may write to_date('2024-05-31', 'YYYY-MM-DD')",
     "to_number": "CAST(x AS DOUBLE)",
+    "width_bucket": "floor((x - low) / width), or CASE WHEN x < 1000 THEN 1 WHEN x < 2000 THEN 2 ELSE 3 END",
+    "equi_width_bins": "floor((x - low) / width), or CASE WHEN x < 1000 THEN 1 WHEN x < 2000 THEN 2 ELSE 3 END",
     "to_timestamp_by_template": "TIMESTAMP '2024-05-31 13:30:00', or a text that is written as its template says, "
     "with YYYY MM DD HH24 MI SS MS US, or HH12 and AM",
 }

@@ -31,6 +31,7 @@ from typing import NamedTuple
 
 from sdcduck.catalog import Policy, Privacy
 from sdcduck.guard.calls import Noised
+from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
 from sdcduck.guard.worth import NUMBER, Law, Statistic
@@ -493,8 +494,27 @@ def laws_of(rewritten: Rewritten) -> Callable[[Statistic], Sequence[Law]]:
             return [
                 Law(statistic.kind, None, None, max(found) / (statistic.most or 1), None, NUMBER, None, None, shown)
             ]
-        if statistic.kind not in _MADE_OF:
-            return []
-        return [Law(statistic.kind, None, None, None, None, "", None, None, f"{_MADE_OF[statistic.kind]}; {shown}")]
+        made_of = _MADE_OF.get(statistic.kind, "")
+        if statistic.kind in PAIRS:
+            made_of = _of_pair(statistic.of, each)
+        return [Law(statistic.kind, None, None, None, None, "", None, None, f"{made_of}; {shown}")] if made_of else []
 
     return of
+
+
+def _of_pair(of: str, each: Sequence[tuple[Noised, float | None]]) -> str:
+    """What a statistic of two measures is made of, with the standard deviations of these parts.
+
+    Of the statistic itself nothing is said before it is known: it hangs on the sums and the number of records.
+    """
+    both = sorted(of.split(" and "))
+    parts: dict[str, list[str]] = {}
+    for noised, deviation in each:
+        of_these = noised.statistic == "moment" and set(noised.of.split(" and ")) <= set(both)
+        if deviation is not None and (of_these or noised.statistic == "count"):
+            parts.setdefault(f"of {noised.of}" if of_these else "number of records", []).append(f"{deviation:.3g}")
+    shown = ", ".join(f"{part} {' and '.join(dict.fromkeys(sds))}" for part, sds in parts.items())
+    return (
+        "made of noisy sums of distances, squares and products and a noisy count, kept between what the bounds allow "
+        f"(standard deviations: {shown})"
+    )

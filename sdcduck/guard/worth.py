@@ -13,6 +13,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
+
 STATISTIC, SD, MOST, PER, WORDS = (
     f"sdcduck.{key}" for key in ("statistic", "noise_sd", "noise_max", "noise_per", "noise")
 )
@@ -27,7 +29,7 @@ _NOT_KNOWN = "its noise is not known here"
 _NAMES = {
     "count": "count of {table}", "units": "count of units of {table}", "sum": "sum of {of}", "mean": "mean of {of}",
     "variance": "variance of {of}", "deviation": "standard deviation of {of}", "quantile": "{share:g} quantile of {of}",
-    "worked out": "{of} over published numbers of {table}",
+    "worked out": "{of} over published numbers of {table}", **{name: f"{name} of {{of}}" for name in PAIRS},
 }  # fmt: skip
 
 

@@ -169,7 +169,7 @@ def test_domains_come_from_types_where_these_say_them(tmp_path: Path) -> None:
 
 REFUSED = [
     "SELECT max(age) FROM people",
-    "SELECT DISTINCT region FROM people",
+    "SELECT DISTINCT region FROM people WHERE length(region) > id",
     "SELECT count(*) FROM people WHERE age > (SELECT count(*) FROM people)",
     "SELECT count(*) FROM people WHERE age < date_part('year', current_date)",
     "SELECT count(*) FROM people USING SAMPLE 10",
@@ -177,7 +177,6 @@ REFUSED = [
     "SELECT list(income) FROM people",
     "SELECT * FROM people",
     "SUMMARIZE people",
-    "SELECT corr(age, income) FROM people",
     "SELECT var_samp(length(region)) FROM people",
 ]
 

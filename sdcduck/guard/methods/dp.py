@@ -17,6 +17,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Noised, Steps, Total, both, chosen
 from sdcduck.guard.methods.carried import FIRST
 from sdcduck.guard.methods.checks import Checks
+from sdcduck.guard.methods.dp_pairs import Pair, Side
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
 
@@ -39,7 +40,7 @@ _NAME = re.compile(r'"(_f\d+_\d+)"$')
 
 @dataclass(frozen=True)
 class DifferentialPrivacy:
-    """Counts, and sums, means, variances and quantiles of measures that have bounds."""
+    """Counts, and sums, means, variances, correlations and quantiles of measures that have bounds."""
 
     name: ClassVar[str] = "dp"
     shows: ClassVar[str] = "perturbed"
@@ -174,21 +175,41 @@ class DifferentialPrivacy:
 
     def variance(self, records: str, measure: str, condition: str, called: str) -> str:
         """Of the sums of distances from the middle of the bounds and of their squares; no more than bounds allow."""
-        low, high = self._ends(called)
-        middle, most = (low + high) / 2, (high - low) / 2
-        # Beyond the bounds a square could overflow, and what is not finite is no value.
-        distance = f"({_within(f'CAST({measure} AS DOUBLE)', low, high)} - {middle!r})"
-        # As DuckDB subtracts them: rounding keeps the order of numbers, so that no distance is beyond these.
-        ends = low - middle, high - middle
-        farthest = max(map(abs, ends))
+        side = self._side(measure, called)
+        most, distance, farthest = (side.ends[1] - side.ends[0]) / 2, side.distance, side.farthest
         known = self.known(records, measure, condition)
-        total = self._sum_of_bounded(distance, *ends, condition, "moment", called)
+        total = self._sum_of_bounded(distance, *side.within, condition, "moment", called)
         squares = self._sum_of_bounded(
             f"({distance} * {distance})", 0.0, farthest * farthest, condition, "moment", called
         )
         variance = f"({squares} - {total} * {total} / {known}) / ({known} - 1)"
         largest = f"{most * most!r} * {known} / ({known} - 1)"
         return f"(CASE WHEN {known} > 1 THEN greatest(least({variance}, {largest}), 0) END)"
+
+    def _side(self, measure: str, called: str) -> Side:
+        """A measure whose spread is asked for.
+
+        Raises:
+            Refused: it has no bounds, or a domain of one value.
+        """
+        low, high = self._ends(called)
+        if low == high:
+            raise Refused("SDC081", f"the spread of '{called}', of which the custodian declared one value alone")
+        # Beyond the bounds a square could overflow, and what is not finite is no value.
+        value = _within(f"CAST({measure} AS DOUBLE)", low, high)
+        return Side(measure, called, (low, high), f"({value} - {(low + high) / 2!r})")
+
+    def pair(self, records: str, name: str, y: tuple[str, str], x: tuple[str, str], condition: str) -> str:
+        """A correlation, covariance or number of a regression line of two measures, among records that have both.
+
+        Args:
+            name: of the statistic, as DuckDB has it.
+            y: the SQL of the first measure, and what the custodian calls it.
+            x: the same of the second one.
+        """
+        for measure, _ in sorted({x, y}):
+            condition = both(condition, _finite(measure))
+        return Pair(self._side(*y), self._side(*x), _Sums(self, records, condition)).statistic(name)
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered without the name of the measure."""
@@ -213,8 +234,7 @@ class DifferentialPrivacy:
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value that is added up."""
-        finite = f"CAST({measure} AS DOUBLE) BETWEEN -{_FINITE} AND {_FINITE}"
-        return self.count(records, both(condition, finite))
+        return self.count(records, both(condition, _finite(measure)))
 
     def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
         """The number itself: noise has no NULL."""
@@ -223,6 +243,26 @@ class DifferentialPrivacy:
     def kept(self, records: str) -> str:
         """Every group of the domain."""
         return "true"
+
+
+@dataclass(frozen=True)
+class _Sums:
+    """Noisy numbers of the records for which a condition holds."""
+
+    method: DifferentialPrivacy
+    records: str
+    condition: str
+
+    def number(self) -> str:
+        return self.method.count(self.records, self.condition)
+
+    def sum(self, value: str, low: float, high: float, of: str) -> str:
+        return self.method._sum_of_bounded(value, low, high, self.condition, "moment", of)
+
+
+def _finite(measure: str) -> str:
+    """Whether a record has a value that is added up."""
+    return f"CAST({measure} AS DOUBLE) BETWEEN -{_FINITE} AND {_FINITE}"
 
 
 def of_many(totals: str) -> str:

@@ -13,10 +13,13 @@ from sdcduck.guard.expressions import (
     constant_factor,
     duckdb_name,
     family,
+    is_histogram,
     is_zero,
     text,
+    value_of,
 )
 from sdcduck.guard.methods.dp import DifferentialPrivacy
+from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
@@ -60,6 +63,8 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         return _sum_or_mean(scope, node, sql, numbers)
     if isinstance(node, (exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevSamp, exp.StddevPop)):
         return _spread(scope, node, sql, numbers)
+    if isinstance(scope.method, DifferentialPrivacy) and duckdb_name(node) in PAIRS:
+        return _pair(scope, scope.method, node, sql)
     if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
         return _quantile(scope, node, sql, numbers)
     if isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and len(node.expressions) == 2:
@@ -78,7 +83,7 @@ def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) ->
         Refused: it is another aggregate of dimensions, or of another method.
     """
     if not isinstance(scope.method, DifferentialPrivacy) or not isinstance(node, exp.Count):
-        raise Refused("SDC081", f"{duckdb_name(node)} of dimensions")
+        raise Refused("SDC081", f"{duckdb_name(node)} of dimensions{_of_groups_instead(scope, node)}")
     [asked] = node.this.expressions
     parts = asked.expressions if isinstance(asked, exp.Tuple) else [asked]
     values = [scope.over_dimensions(part).sql("duckdb") for part in parts]
@@ -86,11 +91,27 @@ def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) ->
     return scope.method.values(value, "true" if condition is None else scope.condition_sql(condition))
 
 
+def _of_groups_instead(scope: Scope, node: exp.Expr) -> str:
+    """What to write in place of an aggregate of the values of a dimension, behind its name; empty: it is not known."""
+    value = value_of(node)
+    if not isinstance(scope.method, DifferentialPrivacy) or not isinstance(value, exp.Column):
+        return ""
+    name = value.name
+    if isinstance(node, (exp.Max, exp.Min)) and scope.of_domain(value) is not None:
+        return f"; write quantile_cont({name}, {'0.95' if isinstance(node, exp.Max) else '0.05'})"
+    if isinstance(node, exp.Mode):
+        return f"; write SELECT {name}, count(*) .. GROUP BY {name} ORDER BY count(*) DESC LIMIT 1"
+    return f"; write SELECT {name}, count(*) .. GROUP BY {name}"
+
+
 def _instead(scope: Scope, node: exp.Expr) -> str:
     """The name of an aggregate that is not answered, and what to write in its place where it is of a measure."""
-    name, column = duckdb_name(node), node.this
+    name, column = duckdb_name(node), value_of(node) or node.this
     if not isinstance(column, exp.Column) or scope.role(column) is not Role.MEASURE or not scope.method.sums:
         return name
+    if isinstance(scope.method, DifferentialPrivacy) and (isinstance(node, exp.Mode) or is_histogram(node)):
+        bins = f"floor({column.name} / 1000) * 1000"
+        return f"{name}; write SELECT {bins}, count(*) .. GROUP BY {bins}"
     if scope.method.quantiles and isinstance(node, (exp.Max, exp.Min)) and not node.expressions:
         share = "0.95" if isinstance(node, exp.Max) else "0.05"
         return f"{name}; write quantile_cont({column.name}, {share})"
@@ -280,3 +301,18 @@ def _spread(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -
             variance = f"coalesce({variance}, 0)"
         variance = f"({variance} * ({known} - 1) / nullif({known}, 0))"
     return variance if isinstance(node, (exp.Variance, exp.VariancePop)) else f"sqrt({variance})"
+
+
+def _pair(scope: Scope, method: DifferentialPrivacy, node: exp.Expr, condition: str) -> str:
+    """A correlation, covariance or number of a regression line, of two columns that are added up."""
+    name, columns = duckdb_name(node), (node.this, node.expression)
+    for column in columns:
+        if isinstance(column, exp.Distinct):
+            raise Refused("SDC051", f"{name} of DISTINCT")
+        if not isinstance(column, exp.Column) or family(column) not in ("whole", "real", "decimal"):
+            raise Refused("SDC052", f"{name} of anything but two columns; write conditions into FILTER (WHERE ..)")
+        if not scope.is_amount(column):
+            raise Refused("SDC081", f"{name} of '{column.name}', a dimension without a domain of whole numbers")
+        scope.refuse_filled(column)
+    y, x = ((text(column), scope.called(column)) for column in columns)
+    return method.pair(scope.records_sql, name, y, x, condition)

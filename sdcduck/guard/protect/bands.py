@@ -60,21 +60,21 @@ def is_with_numbers(column: exp.Column) -> bool:
     ):
         return False
     others = [part for part in compared.iter_expressions() if part is not column]
-    return bool(others) and all(_number(part) is not None for part in others)
+    return bool(others) and all(number_of(part) is not None for part in others)
 
 
 def is_asked_whether(column: exp.Column) -> bool:
     """Whether a column stands in a comparison with written numbers, or is asked whether it is NULL."""
     above = column.parent
     is_null = isinstance(above, exp.Is) and isinstance(above.expression, exp.Null)
-    return is_null or (is_with_numbers(column) and all(_is_short(number) for number in compared_numbers(column)))
+    return is_null or (is_with_numbers(column) and all(is_short(number) for number in compared_numbers(column)))
 
 
 def compared_numbers(column: exp.Column) -> list[Decimal]:
     """The numbers that a column is compared with in such a comparison."""
     above = column.parent
     others = [] if above is None or isinstance(above, exp.Is) else above.iter_expressions()
-    return [number for number in map(_number, others) if number is not None]
+    return [number for number in map(number_of, others) if number is not None]
 
 
 def values_between(borders: Sequence[Decimal]) -> list[Decimal]:
@@ -92,7 +92,7 @@ def values_between(borders: Sequence[Decimal]) -> list[Decimal]:
     return [ordered[0] - 1, *inside, ordered[-1], ordered[-1] + 1]
 
 
-def _is_short(number: Decimal) -> bool:
+def is_short(number: Decimal) -> bool:
     """Whether a DOUBLE tells it and the middle to the next such number apart, and every type has room for it."""
     return abs(number) < _FARTHEST and _decimals(number) <= _MOST_DECIMALS
 
@@ -133,7 +133,7 @@ def bands_of(column: str, borders: Sequence[float]) -> list[str]:
 
 def _is_border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr, borders: Sequence[float]) -> bool:
     """Whether the values for which ``measure <kind> value`` holds are those on one side of a border."""
-    number = _number(value)
+    number = number_of(value)
     if number is None:
         return False
     behind = _decimals(number)
@@ -155,7 +155,7 @@ def _decimals(number: Decimal) -> int:
     return -int(number.as_tuple().exponent)
 
 
-def _number(value: exp.Expr) -> Decimal | None:
+def number_of(value: exp.Expr | None) -> Decimal | None:
     """A number that is written out, as it is, to the last digit.
 
     Not with an exponent: DuckDB compares a FLOAT with 7e-1 as a DOUBLE, and with 0.7 as a FLOAT, and who has 0.7 is on
@@ -163,7 +163,7 @@ def _number(value: exp.Expr) -> Decimal | None:
     value from 1000 on can be cast, so that the condition is NULL for these. Who writes zeros would choose a border.
     """
     negative = isinstance(value, exp.Neg)
-    literal = value.this if negative else value
+    literal = value.this if isinstance(value, exp.Neg) else value
     if not isinstance(literal, exp.Literal) or literal.is_string or not _PLAIN.fullmatch(literal.this):
         return None
     number = Decimal(literal.this)

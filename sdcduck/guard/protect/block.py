@@ -141,7 +141,8 @@ class Block:
                 projections.append(exp.alias_(checked, name, quoted=True))
         for clause in _ROW_CLAUSES:
             if self.scope.select.args.get(clause) is not None:
-                raise Refused("SDC045", clause)
+                instead = "; the values of a dimension: SELECT DISTINCT" if self.scope.policy.privacy.holds else ""
+                raise Refused("SDC045", f"{clause}{instead if clause in ('limit', 'order') else ''}")
         for place, column in enumerate(hidden):
             projections.append(exp.alias_(column, f"{CARRIED}{place}", quoted=True))
         self.scope.select.set("expressions", projections)

@@ -98,6 +98,8 @@ def _settle_side(scope: Scope, column: exp.Expr, item: exp.Expr) -> str:
     """Write what is compared with a column of a subquery as what cannot fail, in place; the family of that column."""
     if not is_of(column, list(scope.sources)):
         raise Refused("SDC046", "compare a column alone with a subquery")
+    if scope.policy.privacy.holds and isinstance(column, exp.Column):
+        scope.dimension(column)  # what is said of a measure, whatever its type
     mine, other = family(column), family(item)
     if {mine, other} == {"date", "timestamp"}:  # day > (SELECT max(day) - INTERVAL 90 DAY ..)
         mine = other = "timestamp"

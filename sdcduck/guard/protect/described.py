@@ -8,6 +8,8 @@ from dataclasses import replace
 from sqlglot import exp, parse_one
 
 from sdcduck.guard.expressions import case, constant_factor, duckdb_name, is_number, is_zero, text
+from sdcduck.guard.methods.dp import DifferentialPrivacy
+from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import Function, constant_value, terms_of
 from sdcduck.guard.worth import Statistic, Terms
@@ -58,7 +60,11 @@ class Described:
             given = None if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
             share = float(given.this) if isinstance(given, exp.Literal) else 0.5
             return self._statistic("quantile", cell, self._called(node.this), share=share)
-        return self._statistic("worked out", cell, duckdb_name(node))
+        name = duckdb_name(node)
+        if name in PAIRS and isinstance(self._scope.method, DifferentialPrivacy):
+            of = f"{self._called(node.this)} and {self._called(node.expression)}"
+            return self._statistic(name, cell, of) if name != "regr_count" else self._statistic("count", cell)
+        return self._statistic("worked out", cell, name)
 
     def _sum(self, node: exp.Sum, cell: str) -> list[tuple[float, Statistic]]:
         """Of a sum of terms, each with its factor."""

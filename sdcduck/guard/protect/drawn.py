@@ -39,13 +39,15 @@ from sdcduck.guard.calls import NUMBERS, Drawn, Grouping, Noised
 from sdcduck.guard.expressions import grouping_sets, text
 from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.protect.materialize import APART
-from sdcduck.guard.protect.possible_groups import Level, is_private, level_of, possible_groups
+from sdcduck.guard.protect.possible_groups import Level, clip_bins, is_private, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 
 
-def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
+def drawn(scope: Scope, grouped: exp.Select) -> Drawn | exp.Select | None:
     """What noise is drawn for in a block; None: its method has its noise in SQL.
+
+    Where nothing is counted the answer is what was declared, a SELECT over no record: ``SELECT DISTINCT region``.
 
     Args:
         grouped: the SELECT of its group keys and of the calls over records.
@@ -57,6 +59,7 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
     if not isinstance(method, DifferentialPrivacy):
         return None
     _take_apart(scope.select, grouped)
+    clip_bins(scope, grouped)
     level = level_of(scope, grouped)
     items = {item.alias: item.unalias() for item in grouped.expressions}
     keys = {name: node for name, node in items.items() if name.startswith("_g")}
@@ -69,7 +72,7 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
         raise Refused("SDC081", "a number that is worked out over records")
     chosen_by = _number_of_units(scope) if is_private(level, keys) else None
     if not totals and chosen_by is None:
-        raise Refused("SDC081", "nothing is counted or added up, and the domain is public: DESCRIBE the table")
+        return _declared(level, keys, plain=sets is None and not about)
     if sets is None:
         if bool(keys) != bool(grouped.args.get("group") and grouped.args["group"].expressions):
             raise Refused("SDC081", "groups that are not shown")
@@ -79,6 +82,24 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | None:
         asked = [frozenset(names[text(leaf)] for leaf in one) for one in sets]
         groupings = _of_sets(level, asked, keys, about, totals, chosen_by)
     return Drawn(scope.policy.name, tuple(groupings), totals)
+
+
+def _declared(level: Level, keys: dict[str, exp.Expr], *, plain: bool) -> exp.Select:
+    """The groups that there may be, for nothing: what DuckDB would say if there were somebody in each.
+
+    Raises:
+        Refused: some of what is asked about records cannot be said of groups.
+    """
+    at: Level | None = level
+    while plain and at is not None:
+        plain = at.is_known and not at.select.args.get("joins")
+        at = at.inner
+    if not plain:
+        raise Refused(
+            "SDC081",
+            "nothing is counted or added up: ask for count(*), or for SELECT DISTINCT of dimensions with domains alone",
+        )
+    return possible_groups(level, keys)
 
 
 @dataclass(frozen=True)

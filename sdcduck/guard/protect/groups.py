@@ -142,7 +142,10 @@ def of_records(scope: Scope, released: Released) -> Numbered:
     steps = scope.method.steps
     sets = counted_sets(scope, inner)
     made = with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
-    return replace(made, sets=sets, drawn=drawn(scope, made.grouped))
+    found = drawn(scope, made.grouped)
+    if isinstance(found, exp.Select):
+        return replace(made, sets=sets, grouped=found)
+    return replace(made, sets=sets, drawn=found)
 
 
 def _has_total(scope: Scope) -> bool:

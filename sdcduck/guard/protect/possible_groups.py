@@ -14,6 +14,8 @@ Of a measure it is known how comparisons with numbers can come out that are writ
 WHEN income > 2000 THEN 'high' ELSE 'low' END``): as they do for these numbers, for those in the middle of two, for one
 below and one above all, and for NULL. NaN is greater than any number.
 
+Of steps of a measure (``GROUP BY floor(income / 1000)``) the bins are known that there are between its bounds (`bins`).
+
 Other columns of records without a domain are unknown here, and so is all that is made of them. A condition on anything
 unknown is left out, and so is a relation that is joined by it: more groups are possible then, never fewer. So each
 record is in a group that is possible, and which are follows from the question, from what was declared and from public
@@ -22,6 +24,7 @@ tables.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -31,6 +34,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import TIMES, conjuncts, is_aggregate, is_query
 from sdcduck.guard.methods.dp import value_of
 from sdcduck.guard.protect.bands import compared_numbers, is_asked_whether, values_between
+from sdcduck.guard.protect.bins import borders_of, clip, is_binned, steps_of, within
 from sdcduck.guard.protect.materialize import APART
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scope import Scope, aliased
@@ -54,7 +58,8 @@ class Level:
         public: the aliases of public relations that can be joined without records.
         private: the lower-case names of columns that may be grouped by though nobody may know their values.
         beside: the aliases of public relations that are joined by these.
-        measures: the lower-case names of measures, of which comparisons with written numbers are known.
+        measures: the measures of which comparisons with written numbers and steps are known, by their lower-case names:
+            those of the policy, in lower case, too.
     """
 
     select: exp.Select
@@ -65,15 +70,17 @@ class Level:
     public: set[str] = field(default_factory=set)
     private: frozenset[str] = frozenset()
     beside: set[str] = field(default_factory=set)
-    measures: frozenset[str] = frozenset()
+    measures: dict[str, str] = field(default_factory=dict)
 
     def _knows_column(self, column: exp.Column) -> bool:
         if column.table != self.alias:
             return column.table in self.public
-        return folded(column.name) in self.known or (self.is_measure(column) and is_asked_whether(column))
+        return folded(column.name) in self.known or (
+            self.is_measure(column) and (is_binned(column) or (is_asked_whether(column) and within(column) is None))
+        )
 
     def is_measure(self, column: exp.Column) -> bool:
-        """Whether this is a measure of the table itself."""
+        """Whether this is a measure as the table has it."""
         return column.table == self.alias and folded(column.name) in self.measures
 
     def knows(self, node: exp.Expr) -> bool:
@@ -92,10 +99,72 @@ class Level:
             for column in columns_of(node)
         )
 
+    @property
+    def is_known(self) -> bool:
+        """Whether all conditions can be looked at without records."""
+        where = self.select.args.get("where")
+        return where is None or self.knows(where.this)
+
     def conditions(self) -> list[exp.Expr]:
         """Those of WHERE that can be looked at without records."""
         where = self.select.args.get("where")
         return [part for part in (conjuncts(where.this) if where is not None else []) if self.knows(part)]
+
+
+def clip_bins(scope: Scope, grouped: exp.Select) -> None:
+    """Take measures within their bounds where steps of them are keys of a block, or columns of a subquery, in place.
+
+    ::
+
+        SELECT floor(income / 1000) AS _g0, .. GROUP BY floor(income / 1000)
+        SELECT floor(CASE WHEN income BETWEEN 0 AND 5000 THEN income WHEN .. END / 1000) AS _g0, ..
+
+    So that each record is in a bin that is possible. Conditions look at values as they are.
+
+    Raises:
+        Refused: a measure has no bounds.
+    """
+    of_block = [item for item in grouped.expressions if item.alias.startswith("_g") or item.find(exp.Grouping)]
+    _clip_bins(scope, grouped, [*of_block, *filter(None, [grouped.args.get("group")])])
+
+
+def _clip_bins(scope: Scope, select: exp.Select, parts: list[exp.Expr]) -> dict[str, str]:
+    """Do so in parts of a SELECT, and in what it reads; the measures that it shows, as `Level` has them."""
+    if select.args.get("from_") is None:
+        return {}
+    source = select.args["from_"].this
+    if id(source) in scope.progress.records:
+        measures = {folded(name): folded(name) for name in scope.policy.measures}
+    elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
+        measures = _clip_bins(scope, source.this, source.this.expressions)
+    else:
+        return {}
+    bounds = _bounds(scope.policy)
+    columns = [column for part in parts for column in columns_of(part) if column.table == source.alias_or_name]
+    kinds = {folded(column.name): column.type for column in columns if column.type is not None}
+    for column in columns:
+        name = measures.get(folded(column.name))
+        column.type = kinds.get(folded(column.name))
+        if name is None or steps_of(column) is None:
+            continue
+        if name not in bounds:
+            raise Refused("SDC081", f"groups of '{column.name}', for which the custodian declared no bounds")
+        clip(column, *bounds[name])
+    return _shown_measures(select, source.alias_or_name, measures)
+
+
+def _shown_measures(select: exp.Select, alias: str, measures: dict[str, str]) -> dict[str, str]:
+    """The measures of what a SELECT reads that it shows as they are, by the names that they have there."""
+    shown = [(item.alias_or_name, item.unalias()) for item in select.expressions]
+    return {
+        folded(name): measures[folded(column.name)]
+        for name, column in shown
+        if isinstance(column, exp.Column) and column.table == alias and folded(column.name) in measures
+    }
+
+
+def _bounds(policy: Policy) -> dict[str, tuple[float, float]]:
+    return {folded(name): (ends[0], ends[1]) for name, ends in policy.bounds}
 
 
 def columns_of(node: exp.Expr) -> list[exp.Column]:
@@ -121,17 +190,18 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
     for relation in [source, *(join.this for join in joins)]:
         if any(value for part, value in relation.args.items() if part not in ("this", "alias", "db", "catalog")):
             raise Refused("SDC081", "records in an unusual place")
-    alias, inner, measures = source.alias_or_name, None, frozenset[str]()
+    alias, inner, measures = source.alias_or_name, None, dict[str, str]()
     if id(source) in scope.progress.records:
         known = frozenset(folded(name) for name, _, _ in scope.policy.privacy.domains)
         private = frozenset(map(folded, scope.policy.privacy.private))
-        measures = frozenset(map(folded, scope.policy.measures)) - known - private
+        measures = {folded(name): folded(name) for name in scope.policy.measures if folded(name) not in known | private}
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
         inner = _level(scope, source.this, is_block=False)
         items = [item for item in inner.select.expressions if inner.knows(item.unalias())]
         known = frozenset(folded(item.alias_or_name) for item in items)
         others = [item for item in inner.select.expressions if inner.may_group(item.unalias())]
         private = frozenset(folded(item.alias_or_name) for item in others) - known
+        measures = _shown_measures(source.this, inner.alias, inner.measures)
     else:
         raise Refused("SDC081", "records that stand neither in a table nor in a subquery")
     found = Level(select, scope.policy, alias, inner, known, private=private, measures=measures)
@@ -236,8 +306,12 @@ def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
     return made
 
 
-def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
-    """A level over domains: these of its columns, and all conditions that are known."""
+def _over_domains(level: Level, items: list[exp.Expr], around: _Compared | None = None) -> exp.Select:
+    """A level over domains: these of its columns, and all conditions that are known.
+
+    Args:
+        around: what measures are compared with in the levels around it.
+    """
     grouped = {folded(column.name) for item in items for column in columns_of(item) if level.is_measure(column)}
     # A condition on a measure that no group is made of would only multiply the combinations.
     conditions = [
@@ -255,11 +329,12 @@ def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
             parts.extend(filter(None, [join.args.get("on")]))
     asked = {folded(column.name) for part in parts for column in columns_of(part) if column.table == level.alias}
     made = exp.Select(expressions=items)
+    compared = _compared(level, parts, around or _Compared())
     if level.inner is None:
-        made.set("from_", exp.From(this=_combinations(level, asked, _borders(level, parts))))
+        made.set("from_", exp.From(this=_combinations(level, asked, compared)))
     else:
         shown = [item.copy() for item in level.inner.select.expressions if folded(item.alias_or_name) in asked]
-        inner = _over_domains(level.inner, shown or [exp.alias_(exp.Literal.number(1), "_one", quoted=True)])
+        inner = _over_domains(level.inner, shown or [exp.alias_(exp.Literal.number(1), "_one", quoted=True)], compared)
         made.set("from_", exp.From(this=aliased(inner, level.alias)))
     if joins:
         made.set("joins", joins)
@@ -274,15 +349,39 @@ def _over_domains(level: Level, items: list[exp.Expr]) -> exp.Select:
 _NO_DOMAIN = "groups of '{0}', for which the custodian declared no domain: domains := {{'{0}': [..]}}"
 
 
-def _borders(level: Level, parts: list[exp.Expr]) -> dict[str, list[Decimal]]:
-    """The numbers that each measure is compared with in these parts."""
-    found: dict[str, list[Decimal]] = {}
+@dataclass(frozen=True)
+class _Compared:
+    """What measures are compared with, by their names in the policy.
+
+    Attributes:
+        borders: the numbers, and those at which steps change.
+        kinds: the types of measures in steps; comparisons come out alike for any type that has all numbers.
+        sides: those that are compared.
+    """
+
+    borders: dict[str, list[Decimal]] = field(default_factory=dict)
+    kinds: dict[str, str] = field(default_factory=dict)
+    sides: frozenset[str] = frozenset()
+
+
+def _compared(level: Level, parts: list[exp.Expr], around: _Compared) -> _Compared:
+    """What measures are compared with in these parts, and around them."""
+    borders = {name: list(of) for name, of in around.borders.items()}
+    kinds, sides, bounds = dict(around.kinds), set(around.sides), _bounds(level.policy)
     for column in (column for part in parts for column in columns_of(part) if level.is_measure(column)):
-        found.setdefault(folded(column.name), []).extend(compared_numbers(column))
-    return found
+        name = level.measures[folded(column.name)]
+        found = borders.setdefault(name, [])
+        numbers = compared_numbers(column) if within(column) is None else []
+        if numbers:
+            found.extend(numbers)
+            sides.add(name)
+        elif isinstance(column.parent, exp.If) and column.type is not None and within(column) is not None:
+            found.extend(borders_of(column, *bounds[name]))
+            kinds[name] = column.type.sql("duckdb")
+    return _Compared(borders, kinds, frozenset(sides))
 
 
-def _combinations(level: Level, asked: set[str], borders: dict[str, list[Decimal]]) -> exp.Expr:
+def _combinations(level: Level, asked: set[str], compared: _Compared) -> exp.Expr:
     """All combinations of the values of domains and between borders, and of none, as a relation."""
     every = [
         (name, kind, [value_of(kind, text) for text in values])
@@ -290,9 +389,9 @@ def _combinations(level: Level, asked: set[str], borders: dict[str, list[Decimal
         if folded(name) in asked
     ]
     every += [
-        (name, "DOUBLE", [value_of("DOUBLE", str(value)) for value in values_between(borders[folded(name)])])
+        _candidates(name, folded(name), compared)
         for name in level.policy.measures
-        if folded(name) in borders
+        if folded(name) in compared.borders and folded(name) in level.measures
     ]
     number, relations = 1, []
     for place, (name, kind, values) in enumerate(every):
@@ -307,3 +406,22 @@ def _combinations(level: Level, asked: set[str], borders: dict[str, list[Decimal
     )
     made: exp.Expr = relation.args["from_"].this
     return made
+
+
+def _candidates(name: str, of: str, compared: _Compared) -> tuple[str, str, list[str]]:
+    """Values of a measure for which all that a block says of it comes out in every way that it can.
+
+    Where steps are rounded a value beside a border may be on its other side. Of floating-point numbers the next ones
+    are looked at, too, where comparisons stand beside steps: both may come out together in one more way.
+    """
+    borders, kind = compared.borders[of], compared.kinds.get(of)
+    values = values_between(borders)
+    if kind is None:
+        return name, "DOUBLE", [value_of("DOUBLE", str(value)) for value in values]
+    if kind == "DOUBLE" and of in compared.sides:
+        beside = [Decimal(math.nextafter(float(border), end)) for border in borders for end in (-math.inf, math.inf)]
+        values = sorted({*values, *beside})
+    # A text with a fraction is no whole number to every DuckDB; a number is rounded.
+    exact = kind in ("DOUBLE", "FLOAT") or kind.startswith("DECIMAL")
+    written = [f"'{value:f}'" if exact else f"CAST('{value:f}' AS DOUBLE)" for value in values]
+    return name, kind, [f"TRY_CAST({value} AS {kind})" for value in written]

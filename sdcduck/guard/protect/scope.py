@@ -16,6 +16,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.methods import Method, method_class
 from sdcduck.guard.protect.bands import compared_with, is_band, is_compared, is_with_numbers, told
+from sdcduck.guard.protect.bins import steps_of
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.refusals import Refused
@@ -246,6 +247,8 @@ class Scope:
         borders = self.sources[column.table].bands.get(folded(column.name))
         if borders:
             return told(column.name, borders)
+        if self.policy.privacy.holds:
+            return _measure_of_private_told(column)
         border = compared_with(column)
         if border is None:
             return column.name
@@ -269,11 +272,14 @@ class Scope:
 
         It is no secret that there is one, see count(measure). Under differential privacy a measure is compared with any
         number: whose record it is decides alone whether it is looked at, so that one record adds to a total what it
-        adds or nothing, as is charged for; of many borders each is another question, and costs.
+        adds or nothing, as is charged for; of many borders each is another question, and costs. For the same reason it
+        may stand in steps that are written with numbers (`floor(income / 1000)`), but for what is added up.
         """
-        if self.policy.privacy.holds and self.role(column) is Role.MEASURE and is_with_numbers(column):
-            self.refuse_filled(column)
-            return True
+        if self.policy.privacy.holds and self.role(column) is Role.MEASURE:
+            in_steps = column.find_ancestor(exp.AggFunc) is None and steps_of(column) is not None
+            if in_steps or is_with_numbers(column):
+                self.refuse_filled(column)
+                return True
         if is_compared(column) and is_band(column, self.bands(column)):
             return True
         is_null = isinstance(column.parent, exp.Is) and isinstance(column.parent.expression, exp.Null)
@@ -353,6 +359,17 @@ class Scope:
             self.select.args["from_"].set("this", records)
             self.progress.made(self.select.args["from_"])
             self.progress.records[id(records)] = records
+
+
+def _measure_of_private_told(column: exp.Column) -> str:
+    """What to write, where one record may decide about itself, in place of what else is made of a measure."""
+    name = column.name
+    if is_compared(column):
+        return (
+            f"{name}; compare it with a number that is written out: where that is an answer, such as of "
+            f"(SELECT avg({name}) ..), ask for it first, and write it"
+        )
+    return f"{name}; groups of it are bins, floor({name} / 1000) * 1000, or CASE WHEN {name} < 1000 THEN .. ELSE .. END"
 
 
 _OF_ONE_KIND = "units of one kind, of which each may have several of another; take all kinds together, also {}"
