@@ -45,8 +45,7 @@ def check_amounts(draft: Draft) -> None:
         if whole_number(amount) is None:
             text.set(place, looked_at(amount, amount.copy(), MOST_TIMES))
     for letter in list(draft.tree.find_all(exp.Chr)):
-        known = whole_number(letter.expressions[0]) if len(letter.expressions) == 1 else 0
-        if known is None or not 0 <= known < 55296:
+        if len(letter.expressions) == 1 and not isinstance(letter.expressions[0], exp.Literal):
             letter.set("expressions", [_of_a_letter(letter.expressions[0])])
 
 
