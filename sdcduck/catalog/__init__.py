@@ -128,6 +128,7 @@ from sdcduck.catalog.synthesis_models import (
     synth_models,
 )
 from sdcduck.catalog.views import (
+    READ_NOTHING_ELSE,
     Read,
     has_records_of,
     is_view,
@@ -142,6 +143,7 @@ __all__ = [
     "EXPORT_SAYS",
     "METHODS",
     "PAIRS",
+    "READ_NOTHING_ELSE",
     "TABLES_SQL",
     "Declared",
     "Definition",

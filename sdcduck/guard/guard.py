@@ -308,6 +308,11 @@ class Guard:
         version = self._schema.version()
         return self._rewrite(query, version, user, first), version
 
+    def check_files(self, rewritten: Rewritten) -> None:
+        """Refuse what is made of other files than those that were looked at."""
+        for name in rewritten.tables:
+            self._schema.files.check(name)
+
     def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, user: str) -> Rewritten:
         """Write down what the answer to a question tells, where a policy limits that; before it is made.
 
@@ -568,6 +573,7 @@ class Guard:
             check_same_totals(one, rewritten)
         # Not part of what is remembered: tables may have changed.
         self._schema.check_names(rewritten.tables, rewritten.schemas, joined=bool(rewritten.unique))
+        self.check_files(rewritten)
         for policy in rewritten.policies:
             self._schema.check_facts(policy)
         self._schema.check_one_noise(rewritten.policies)

@@ -56,6 +56,9 @@ class Asked(Protocol):
     ) -> tuple[Rewritten, str]:
         """What runs in its place, and the version of the policies."""
 
+    def check_files(self, rewritten: Rewritten) -> None:
+        """Refuse what is made of other files than those that were looked at."""
+
     def worth(self, rewritten: Rewritten) -> tuple[Worth, ...]:
         """What the columns of its answer are worth."""
 
@@ -281,12 +284,22 @@ class Question:
         """What the engine answers, in the time that is left."""
         start = time.perf_counter()
         try:
-            return watched(self._cursor, ask, self._left)
+            answer = watched(self._cursor, ask, self._left)
         except Refused as refused:
+            if not self._stopped:
+                self._check_files()  # what failed was about other records
             raise Refused("SDC091") if self._stopped else refused from None
+        else:
+            self._check_files()
+            return answer
         finally:
             if self._left is not None:
                 self._left = max(self._left - (time.perf_counter() - start), 0)
+
+    def _check_files(self) -> None:
+        """Whether files were replaced while they were read."""
+        if self._rewritten is not None:
+            self._guard.check_files(self._rewritten)
 
     def _refuse(self, refused: Refused) -> None:
         """The last line of the log, unless it is the log that cannot be written."""

@@ -18,6 +18,7 @@ from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.column_statistics import longest, never_null, never_zero
+from sdcduck.guard.files import Files
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.one_noise import OneNoise
@@ -62,6 +63,7 @@ class Schema:
         self.con, self.alone, self._limited = con, alone, limited
         self._role, self._raw, self.unchanging = role, raw, unchanging
         self.relations = RelationSchemas(con)
+        self.files = Files(con, alone, limited, self.relations, unchanging=unchanging)
         self._declared: catalog.Declared | None = None
         self._collated: bool | None = None
         self._tables_now: frozenset[str] | None = None
@@ -404,7 +406,7 @@ class Schema:
     def check_facts(self, policy: Policy) -> None:
         """Refuse a table that is not as it was declared, or without what its answers are made with.
 
-        Records are looked at again where their number changed.
+        Records are looked at again where their number changed, and those of files whenever a guard sees them first.
 
         Raises:
             Refused: a record without a unit or a proper key, or a second one of a unit where there was one each; a
@@ -414,8 +416,9 @@ class Schema:
         if asked in self._as_declared:
             return
         name, checks = identifier(policy.name), self._checks[str(policy.method)]
+        known = None if self.files.check(policy.name) else policy.records
         rows = self.value(f"SELECT count(*) FROM {name}", GONE.format(policy.name))
-        if rows != self._rows.get(asked, policy.records):
+        if rows != self._rows.get(asked, known):
             with self.alone:
                 self._check_macros()  # the records are judged by DuckDB's functions
                 try:
@@ -423,6 +426,7 @@ class Schema:
                 except _FAILS:  # which tells of a record
                     raise Refused("SDC060", _FAILING.format(policy.name)) from None
             checks.of_records(self, policy, rows)
+            self.files.check(policy.name)  # these are what was looked at
             self._rows[asked] = rows
             self._one_noise.forget(policy.name)
         checks.each_time(self, policy)

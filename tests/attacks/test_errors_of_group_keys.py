@@ -87,6 +87,8 @@ OVER_GROUPS = (
     f"WHERE ({_FAILS.replace('age', 'a.age')})::INT = 1) SELECT max(age) AS m FROM t",
     f"SELECT histogram(({_FAILS})::INT)::VARCHAR AS h, mad(({_FAILS})::INT) AS m FROM {_AGES}",
     f"SELECT sum(age) AS s FROM {_AGES} WHERE bar(age, 0, CASE WHEN age = {{}} THEN 'nan'::DOUBLE ELSE 100 END, 10) <> ''",
+    f"SELECT age FROM {_AGES} WHERE chr(CASE WHEN age = {{}} THEN -5 ELSE 65 END) = 'A'",
+    "SELECT age, count(*) AS n FROM people GROUP BY age HAVING chr(CASE WHEN age = {} THEN 55296 ELSE 65 END) = 'A'",
     f"SELECT age FROM {_AGES} WHERE regexp_matches(({_FAILS})::INT::VARCHAR, '1')",
 )
 """What fails for one group, over what is published of all."""

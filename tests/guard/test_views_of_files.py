@@ -133,7 +133,7 @@ def test_the_instance_reads_no_other_folder(opened: Callable[..., Guard], declar
 
 
 def test_files_that_change_are_looked_at_again(opened: Callable[..., Guard], declared: Path) -> None:
-    """Another number of records is another table, also while the guard is open: a second row of a unit is found."""
+    """Also while the guard is open; with the files that it has looked at it goes on."""
     guard = opened(declared / "records")
     assert guard.sql("SELECT count(*) AS n FROM people").to_pylist() == [{"n": 300}]
     duckdb.execute(f"COPY ({RECORDS.format(5)}) TO '{declared}/records/more.parquet'")
@@ -156,3 +156,110 @@ def test_folders_are_checked(folder: Path, declared: Path) -> None:
                 sdcduck.open_guard(file, allow_dirs=others)
     with closing(sdcduck.open_guard(file, allow_dirs=str(declared / "records"))) as guard:
         assert guard.sql(ASKED).num_rows == 3
+
+
+def release(folder: Path, name: str, what: str) -> None:
+    """Put a file in the place of another at once, as programs do that write releases."""
+    duckdb.execute(f"COPY ({what}) TO '{folder}/{name}.new' (FORMAT parquet)")
+    os.replace(folder / f"{name}.new", folder / name)
+
+
+OTHERS = {
+    "other types": "SELECT range AS id, range % 3 AS region, 'much' AS income FROM range(300)",
+    "other types of groups": "SELECT range AS id, 'north' AS region, range * 7 % 100 AS income FROM range(300)",
+    "as many records of fewer units": "SELECT range // 2 AS id, range % 3 AS region, range AS income FROM range(300)",
+    "as many records": "SELECT range AS id, range % 3 AS region, range * 3 % 100 AS income FROM range(300)",
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+def test_a_file_that_was_replaced_is_not_read(opened: Callable[..., Guard], declared: Path, other: str) -> None:
+    """Neither by a question that was asked before nor by a new one, until a guard has looked at it."""
+    records = declared / "records"
+    guard = opened(records)
+    assert guard.sql(ASKED).num_rows == 3
+    release(records, "people.parquet", OTHERS[other])
+    for asked in (ASKED, "SELECT count(*) AS n FROM people WHERE region = 1", "SELECT income FROM people LIMIT 0"):
+        with pytest.raises(Refused, match=r"SDC060.*people: the files that it reads are not those that were looked at"):
+            guard.sql(asked)
+    assert guard.sql(ASKED.replace("people", "stored")).num_rows == 3
+    guard.close()
+    anew = opened(records)
+    if "units" in other:
+        with pytest.raises(Refused, match="SDC060"):
+            anew.sql(ASKED)
+    elif other == "other types":  # DuckDB says so before it reads a record
+        with pytest.raises(Refused, match="BinderException"):
+            anew.sql(ASKED)
+    else:
+        assert anew.sql("SELECT count(*) AS n FROM people").to_pylist() == [{"n": 300}]
+
+
+def test_another_file_beside_the_first_is_a_new_release(opened: Callable[..., Guard], declared: Path) -> None:
+    records = declared / "records"
+    guard = opened(records)
+    assert guard.sql("SELECT count(*) AS n FROM people").to_pylist() == [{"n": 300}]
+    (records / "read me.txt").write_text("of no view")
+    assert guard.sql("SELECT count(*) AS n FROM people").to_pylist() == [{"n": 300}]
+    release(records, "more.parquet", RECORDS.format(500) + " WHERE range >= 300")
+    with pytest.raises(Refused, match=r"a new release of the data; open the guard anew"):
+        guard.sql("SELECT count(*) AS n FROM people")
+    guard.close()
+    assert opened(records).sql("SELECT count(*) AS n FROM people").to_pylist() == [{"n": 500}]
+
+
+def test_files_that_are_replaced_while_they_are_read(
+    opened: Callable[..., Guard], declared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between the look and the answer: the answer is thrown away, and the log says why."""
+    guard = opened(declared / "records", log=str(declared / "log"))
+    drawn = guard.drawn
+
+    def replacing(*arguments: object) -> object:
+        release(declared / "records", "people.parquet", OTHERS["as many records"])
+        return drawn(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(guard, "drawn", replacing)
+    with pytest.raises(Refused, match="SDC060"):
+        guard.stream(ASKED)
+    assert '"SDC060"' in (declared / "log").read_text()
+    (declared / "log").unlink()
+    (declared / "log.last").unlink()
+
+
+VIEWS = {
+    "SELECT * FROM read_parquet(['{}/people.parquet'])": True,
+    "SELECT * FROM read_parquet('{}/' || 'people.parquet')": None,
+    "SELECT s.* FROM stored s JOIN '{}/people.parquet' p USING (id)": True,
+    "SELECT * FROM a_file('{}/people.parquet')": None,
+    "SELECT * FROM the_file()": True,
+    "WITH them AS (FROM stored) SELECT t.* FROM them t, range(1)": False,
+    "SELECT * FROM stored": False,
+}
+"""Views, and whether they stand on a file; None: nobody knows on which."""
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_how_a_view_names_its_files(opened: Callable[..., Guard], folder: Path, declared: Path, view: str) -> None:
+    records = declared / "records"
+    with sdcduck.connect(folder / "register.duckdb", secret="the secret of the tests") as con:
+        con.execute("CREATE OR REPLACE MACRO a_file(x) AS TABLE FROM read_parquet(x)")
+        con.execute(f"CREATE OR REPLACE MACRO the_file() AS TABLE FROM '{records}/people.parquet'")
+        con.execute("FROM sdc_unprotect('stored')")
+        con.execute(f"CREATE VIEW asked AS {view.format(records)}")
+        sdcduck.protect(
+            con, "asked", unit="id", dimensions=["region"], measures=["income"], method="threshold", min_units=3
+        )
+    guard, stands = opened(records), VIEWS[view]
+    asked = "SELECT count(*) AS n FROM asked"
+    if stands is None:
+        with pytest.raises(Refused, match=r"SDC060.*asked: a view of files whose names are worked out"):
+            guard.sql(asked)
+        return
+    assert guard.sql(asked).to_pylist() == [{"n": 300}]
+    release(records, "people.parquet", RECORDS.format(300))
+    if stands:
+        with pytest.raises(Refused, match="SDC060"):
+            guard.sql(asked)
+    else:
+        assert guard.sql(asked).to_pylist() == [{"n": 300}]
