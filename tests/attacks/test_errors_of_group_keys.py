@@ -89,6 +89,15 @@ OVER_GROUPS = (
     f"SELECT sum(age) AS s FROM {_AGES} WHERE bar(age, 0, CASE WHEN age = {{}} THEN 'nan'::DOUBLE ELSE 100 END, 10) <> ''",
     f"SELECT age FROM {_AGES} WHERE chr(CASE WHEN age = {{}} THEN -5 ELSE 65 END) = 'A'",
     "SELECT age, count(*) AS n FROM people GROUP BY age HAVING chr(CASE WHEN age = {} THEN 55296 ELSE 65 END) = 'A'",
+    "SELECT age, count(*) AS n FROM people GROUP BY age "
+    "HAVING to_timestamp(CASE WHEN age = {} THEN 1e308 ELSE 1.0 END) IS NOT NULL",
+    f"SELECT age FROM {_AGES} WHERE array_extract('abc', CASE WHEN age = {{}} THEN -9223372036854775808 ELSE 1 END) <> 'b'",
+    f"SELECT a.age FROM {_AGES} AS a JOIN (VALUES ('a')) AS v(x) "
+    "ON substring('abc', 1, CASE WHEN a.age = {} THEN -9223372036854775808 ELSE 1 END) = v.x",
+    "WITH t AS (SELECT age, count(*) AS n FROM people GROUP BY age) SELECT age FROM t "
+    "WHERE age IN (SELECT age FROM t WHERE substr('abc', CASE WHEN age = {} THEN 9223372036854775807 ELSE 1 END, 1) <> 'b')",
+    "SELECT age, n FROM (SELECT age, count(*) AS n FROM people GROUP BY age) "
+    "QUALIFY to_timestamp(CASE WHEN age = {} THEN 1e308 ELSE 1.0 END) IS NOT NULL AND row_number() OVER (PARTITION BY age) = 1",
     f"SELECT age FROM {_AGES} WHERE regexp_matches(({_FAILS})::INT::VARCHAR, '1')",
 )
 """What fails for one group, over what is published of all."""

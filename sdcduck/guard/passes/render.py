@@ -12,6 +12,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck.guard.allowed import WORDS_OF_TIME
 from sdcduck.guard.calls import Drawn, Grouping, Numbered, Sets, unknown_name
 from sdcduck.guard.expressions import RELEASED, TIMES
+from sdcduck.guard.passes.barriers import BARRIER, may_fail
 from sdcduck.guard.passes.draft import Draft, Written
 from sdcduck.guard.passes.normalize import bracket_keys
 from sdcduck.guard.passes.output_names import output_names
@@ -87,7 +88,9 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
         numbers: of the blocks, by the names of these tables.
         subscripts: whether there are any, which have to be brought into one form.
     """
-    outer, *grouped = (_rendered(part, subscripts) for part in (tree, *(made.grouped for made in numbers.values())))
+    trees = (tree, *(made.grouped for made in numbers.values()))
+    kept_apart = BARRIER if any(map(may_fail, trees)) else ""
+    outer, *grouped = (_rendered(part, subscripts) for part in trees)
     texts = [text for text in grouped if text is not None]
     if outer is None or len(texts) < len(grouped):
         return None
@@ -116,7 +119,7 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
         if name not in numbers:
             return found[0]
         before, after = numbers[name].around
-        return f"({before}{whole(blocks[name])}{after}{numbers[name].order})"
+        return f"({before}{whole(blocks[name])}{after}{numbers[name].order}{kept_apart})"
 
     return Written(outer, tuple(texts), whole(outer), tuple(releases))
 
