@@ -103,7 +103,7 @@ class Model:
 
 
 def _found(cursor: duckdb.DuckDBPyConnection, path: str) -> bool:
-    return _read(cursor, f"SELECT file FROM glob({literal(path)})", path).num_rows > 0
+    return bool(_read(cursor, f"SELECT file FROM glob({literal(path)})", path).num_rows)
 
 
 def _read(cursor: duckdb.DuckDBPyConnection, statement: str, path: str) -> pa.Table:

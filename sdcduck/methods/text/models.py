@@ -8,6 +8,7 @@ is: it knows that an aviator is a pilot. Long texts are cut as the paper cuts th
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from typing import Any
 
@@ -35,6 +36,10 @@ def unit(made: NDArray[Any]) -> Floats32:
     """
     length = np.sqrt((made.astype(np.float64) ** 2).sum(axis=1, keepdims=True))
     return np.asarray(np.divide(made, length, out=np.zeros(made.shape), where=length > 0), dtype=np.float32)
+
+
+def _of_all(check: Callable[[int, int], None], before: int, total: int, done: int) -> None:
+    check(before + done, total)
 
 
 class Network:
@@ -84,7 +89,7 @@ class Network:
         """
         made: list[NDArray[np.float64]] = []
         for low in range(0, len(texts), _TEXTS):
-            made.append(self._some(texts[low : low + _TEXTS], lambda done, low=low: check(low + done, len(texts))))
+            made.append(self._some(texts[low : low + _TEXTS], partial(_of_all, check, low, len(texts))))
         return unit(np.concatenate(made)) if made else np.zeros((0, 1), np.float32)
 
     def _some(self, texts: list[str], check: Callable[[int], None]) -> NDArray[np.float64]:
@@ -111,10 +116,8 @@ class Network:
         filled = np.full(there.shape, self._filler, np.int64)
         filled[there] = np.concatenate([np.array(one, np.int64) for one in ids])
         every = {"input_ids": filled, "attention_mask": there, "token_type_ids": np.zeros_like(filled)}
-        (found,) = self._session.run(
-            [self._output], {name: every[name].astype(kind) for name, kind in self._types.items()}
-        )
-        found = np.asarray(found, dtype=np.float64)
+        given = {name: every[name].astype(kind) for name, kind in self._types.items()}
+        found: NDArray[np.float64] = np.asarray(self._session.run([self._output], given)[0], dtype=np.float64)
         if found.ndim == 3 and found.shape[:2] == there.shape:
             found = (found * there[:, :, None]).sum(axis=1) / np.maximum(sizes, 1)[:, None]
         if found.ndim != 2 or len(found) != len(ids) or not np.isfinite(found).all():
