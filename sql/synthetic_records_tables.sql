@@ -5,7 +5,8 @@
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
 --| value of one of the original records in its leaf. **Without `smoothing` every single value is one that a person had**;
---| there is no formal guarantee. Look at the result with `sdc_synth_replicas` and `sdc_synth_diversity`. A column without
+--| there is no formal guarantee, and leaves of 5 bring original records up again: `unique_copies := false` and a larger
+--| `minbucket` help. Look at the result with `sdc_synth_replicas` and `sdc_synth_diversity`. A column without
 --| predictors, such as the first, is drawn on its own. NULL, NaN and infinities are drawn first, by a tree of their own.
 --|
 --| With `columns`, `subset` or `share` the synthesis is partial: other columns and other records stay as they are. With

@@ -38,7 +38,7 @@ def lonely(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
     1
     """
     found, counts = np.unique(fingerprints(codes), return_counts=True)
-    return found[counts == 1]
+    return np.asarray(found[counts == 1], np.uint64)
 
 
 def codes_of_results(
