@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
+from sdcduck.methods.synthesis.copies import MOST_DRAWS, among, codes_of_results
 from sdcduck.methods.synthesis.records import (
     CLIPPED,
     Model,
@@ -31,6 +32,7 @@ from sdcduck.udfs.synthesis.plan import (
 Dictionary: TypeAlias = NDArray[Any] | pa.Array
 """The distinct values of a column, in the order of their codes."""
 _BLOCK, _BLOCKS_KEPT = 2**15, 4
+_NEXT_DRAW = 2**40  # what lies between the random streams of two draws of a record: more than there are records
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Generator:
     Attributes:
         kept: codes of all columns of the original records, of a partial synthesis; else None.
         chosen, strata, numbers: by original record, of a partial synthesis.
+        refused: fingerprints of the original records that no record may equal, sorted; None: any may.
         served: how many records have been drawn.
     """
 
@@ -70,6 +73,7 @@ class Generator:
     chosen: NDArray[np.bool_] | None = None
     strata: NDArray[np.int64] | None = None
     numbers: NDArray[np.int64] | None = None
+    refused: NDArray[np.uint64] | None = None
     served: int = 0
     blocks: OrderedDict[int, Future[Drawn]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
@@ -119,7 +123,38 @@ class Generator:
             assert self.numbers is not None
             codes, strata = self.kept[numbers].copy(), self.strata[numbers]
             chosen, streams = self.chosen[numbers], self.numbers[numbers]
-        return Drawn(codes, chosen, *draw(model, streams, strata, codes, chosen, self.stream, self.redraws))
+        drawn = Drawn(codes, chosen, *draw(model, streams, strata, codes, chosen, self.stream, self.redraws))
+        if self.refused is not None:
+            self._draw_again(drawn, strata, numbers)
+        return drawn
+
+    def _draw_again(self, drawn: Drawn, strata: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        """Draw records again until none equals an original one that it must not equal.
+
+        Raises:
+            SDCError: it does not come to an end, because there is hardly another record that the model can make.
+        """
+        assert self.refused is not None
+        values = [
+            known.astype(np.float64) if isinstance(known, np.ndarray) and self.model.treated[place] else None
+            for place, known in enumerate(self.dictionaries)
+        ]
+        rows = np.arange(len(numbers))
+        for attempt in range(1, MOST_DRAWS + 1):
+            final = codes_of_results(drawn.codes[rows], drawn.results[rows], drawn.changed[rows], values)
+            rows = rows[among(final, self.refused)]
+            if not len(rows):
+                return
+            codes = self.model.strata_codes.reshape(len(self.model.strata_sizes), -1)[strata[rows]].copy()
+            streams, chosen = numbers[rows] + attempt * _NEXT_DRAW, np.ones(len(rows), bool)
+            again = draw(self.model, streams, strata[rows], codes, chosen, self.stream, self.redraws)
+            drawn.codes[rows] = codes
+            drawn.results[rows], drawn.changed[rows], drawn.different[rows] = again
+        raise SDCError(
+            "unique_copies := false: some records come out as one of the unique originals again and again; put noise "
+            "on the numbers (smoothing := 'density'), round them before (a query in parentheses as source), leave "
+            "columns out, or take larger leaves or coarser strata"
+        )
 
 
 _MOST_GENERATORS = 16

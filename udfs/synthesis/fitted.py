@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from sdcduck.errors import SDCError
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Session
+from sdcduck.methods.synthesis.copies import lonely
 from sdcduck.methods.synthesis.noise import bandwidths
 from sdcduck.methods.synthesis.records import (
     Column,
@@ -231,6 +232,8 @@ def fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> 
     generator = Generator(
         model, plan.outputs, dictionaries, count if rows is None else rows, stream, plan.redraws, details
     )
+    if not plan.unique_copies:
+        generator.refused = lonely(np.column_stack([column.codes[training] for column in columns]))
     if plan.partial:
         generator.kept = np.column_stack([column.codes for column in columns]).astype(np.int32)[:count]
         generator.chosen = chosen

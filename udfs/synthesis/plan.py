@@ -77,6 +77,7 @@ class Plan:
         bases: by place, what results are multiples of, encoded.
         subset: condition on the records to be synthesised, or None.
         partial: whether other columns or records stay as they are.
+        unique_copies: whether a record may equal an original one that is unique.
     """
 
     relation: Source
@@ -103,6 +104,7 @@ class Plan:
     subset: str | None
     share: float | None
     partial: bool
+    unique_copies: bool
     seed: int | None
 
     def most_categories(self, texts: int) -> int:
@@ -319,11 +321,12 @@ def _predictors(
 # What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
     [], "cart", "[]", None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None, None, True,
+    True,
 )  # fmt: skip
 ARGUMENT_NAMES = (
     "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
     "round_to", "redraws", "derived", "train_rows", "max_categories", "count_zero",
-    "joint", "bounds_where", "weight", "near_constant",
+    "joint", "bounds_where", "weight", "near_constant", "unique_copies",
 )  # fmt: skip
 
 
@@ -381,6 +384,17 @@ def _bases(names: _Names, outputs: Sequence[Output], order: Sequence[int], round
     return bases
 
 
+def _unique_copies(allowed: bool | None, *, partial: bool, bounds_where: str | None) -> bool:
+    """Whether records may equal an original one that is unique; where they may not, all of them must be drawn."""
+    if allowed is not False:
+        return True
+    if partial:
+        raise SDCError("unique_copies := false is for records that are wholly synthetic; here others stay as they are")
+    if struct(bounds_where, "bounds_where", "{'wages': {'age < 15': [0, 0]}}"):
+        raise SDCError("unique_copies := false cannot be given with 'bounds_where', which acts after the draw")
+    return False
+
+
 def read_plan(
     session: Session, text: str | None, targets: list[str] | None, subset: str | None, share: float | None,
     seed: int | None, by: list[str] | None, method: str | None, visit: str | None, predictors: str | None,
@@ -388,6 +402,7 @@ def read_plan(
     bounds: str | None, non_negative: list[str] | None, round_to: str | None, redraws: int | None,
     derived: str | None, train_rows: int | None, max_categories: int | None, count_zero: bool | None,
     joint: list[str] | None, bounds_where: str | None, weight: str | None, near_constant: bool | None,
+    unique_copies: bool | None,
 ) -> Plan:  # fmt: skip
     """The arguments, checked.
 
@@ -457,5 +472,6 @@ def read_plan(
         subset=subset,
         share=drawn,
         partial=partial,
+        unique_copies=_unique_copies(unique_copies, partial=partial, bounds_where=bounds_where),
         seed=seed,
     )

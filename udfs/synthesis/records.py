@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
@@ -214,6 +215,8 @@ def _to_bytes(generator: Generator) -> bytes:
     for place, dictionary in enumerate(generator.dictionaries):
         if dictionary is not None:
             columns[f"dictionary_{place}"] = pa.array(dictionary)
+    if generator.refused is not None:
+        columns["refused"] = pa.array(generator.refused)
     row = pa.table(
         {
             name: pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
@@ -226,13 +229,15 @@ def _to_bytes(generator: Generator) -> bytes:
     return bytes(sink.getvalue().to_pybytes())
 
 
-def _from_bytes(header: Header, stored: bytes) -> tuple[Model, tuple[Dictionary | None, ...]]:
+def _from_bytes(
+    header: Header, stored: bytes
+) -> tuple[Model, tuple[Dictionary | None, ...], NDArray[np.uint64] | None]:
     row = pa.ipc.open_stream(stored).read_all()
 
     def array(name: str) -> pa.Array:
         return row[name].combine_chunks().flatten()
 
-    names = [name for name in row.column_names if not name.startswith("dictionary_")]
+    names = [name for name in row.column_names if name != "refused" and not name.startswith("dictionary_")]
     # Of their own memory: numba takes no arrays that cannot be written to where others can.
     arrays = {name: np.array(array(name).to_numpy(zero_copy_only=False)) for name in names}
     if header.stored_format == 1:  # it was the same for all columns then
@@ -247,7 +252,8 @@ def _from_bytes(header: Header, stored: bytes) -> tuple[Model, tuple[Dictionary 
             dictionaries.append(array(f"dictionary_{place}"))
         else:
             dictionaries.append(np.array(array(f"dictionary_{place}").to_numpy(zero_copy_only=False)))
-    return model, tuple(dictionaries)
+    refused = array("refused").to_numpy() if "refused" in row.column_names else None
+    return model, tuple(dictionaries), refused
 
 
 def _from_stored(session: Session, name: str, rows: int | None, seed: int | None, *, details: bool) -> Rows:
@@ -260,10 +266,12 @@ def _from_stored(session: Session, name: str, rows: int | None, seed: int | None
         stored = catalog.synth_model(session.cursor(), name)
         if Header.parse(stored.header) != header:
             raise SDCError(f"model '{name}' has been replaced: ask again")
-        model, dictionaries = _from_bytes(header, stored.arrays)
+        model, dictionaries, refused = _from_bytes(header, stored.arrays)
         count = int(model.strata_sizes.sum()) if rows is None else rows
         stream = stream_of(session.secret(), PURPOSE, seed)
-        return remember(Generator(model, header.outputs, dictionaries, count, stream, header.redraws, details))
+        generator = Generator(model, header.outputs, dictionaries, count, stream, header.redraws, details)
+        generator.refused = refused
+        return remember(generator)
 
     _check_detail_names(header.outputs, header.drawn, header.bounded, details=details)
     return Rows(load, _select(header.outputs, header.drawn, header.bounded, partial=False, details=details))
