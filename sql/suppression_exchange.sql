@@ -63,3 +63,41 @@
 --| ------------+-------+-------------+---------
 --| tables      |    12 |           6 |     NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
+
+--| sdc_write_table(publication, file, format := NULL, across := NULL, suppressed := '[c]', missing := '[x]', total := 'Total', unknown := 'Unknown', structure := NULL, force := false) -> TABLE
+--| Writes a published table for readers and programs: as a cross table (csv, xlsx), in JSON-stat 2.0, or in SDMX-CSV 2.0.
+--|
+--| The file is made of the published cells alone: no suppressed number is in it, nor which rule suppressed it or that a cell is secondary. In a cross table the
+--| categories of one column stand across and all others down, totals first; where there are several measures a csv file has a column `measure`, and an xlsx
+--| file a sheet for each. Texts that a spreadsheet would run have an apostrophe before them in csv, and are texts in xlsx. In JSON-stat and SDMX totals have the
+--| code `_T` and categories that are NULL `_U`; a number that is missing has the status `c` or `m`, or the observation status `Q` or `O`.
+--| A file that could not be written whole is not there.
+--|
+--| @arg publication VARCHAR: the name of a stored publication that has been published
+--| @arg file VARCHAR: the file that is written
+--| @arg format VARCHAR: `csv`, `xlsx` (it needs `pip install 'sdcduck[xlsx]'`), `json-stat` or `sdmx`; NULL: as the name of the file ends
+--| @arg across VARCHAR: the column whose categories stand across; NULL: the last one
+--| @arg suppressed VARCHAR: what stands for a number that is suppressed
+--| @arg missing VARCHAR: what stands for one that the publication does not have, or a sum of no values
+--| @arg total VARCHAR: what totals are called
+--| @arg unknown VARCHAR: what categories that are NULL are called
+--| @arg structure VARCHAR: for SDMX, the dataflow: `ORG:INCOMES(1.0.0)`
+--| @arg force BOOLEAN: whether to replace a file that is there
+--| @column publication VARCHAR: its name
+--| @column format VARCHAR: of the file
+--| @column cells BIGINT: cells that were published
+--| @column suppressed BIGINT: those whose numbers are not in the file
+--| @example
+--| FROM sdc_publish('by_region', $$
+--|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
+--| $$, max_count := 1);
+--| FROM sdc_write_table('by_region', 'by_region.csv', force := true);
+--| FROM read_csv('by_region.csv', all_varchar := true);
+--| @output
+--| region | Total | f   | m
+--| -------+-------+-----+----
+--| Total  | 12    | 6   | 6
+--| East   | [c]   | [c] | [c]
+--| North  | 5     | 2   | 3
+--| South  | [c]   | [c] | [c]
+--| @source GSS (2023), symbols in tables; JSON-stat 2.0; SDMX-CSV 2.0

@@ -1785,6 +1785,16 @@ def utility_tables(
     """Every table of one, two or three columns, with the measures that synthpop prints."""
 
 
+@table_function("sdc_write_table")
+def write_table(
+    con: DuckDBPyConnection, /, publication: str, file: str, format: str | None = None, across: str | None = None,
+    suppressed: str = "[c]", missing: str = "[x]", total: str = "Total", unknown: str = "Unknown",
+    structure: str | None = None, force: bool = False
+) -> DuckDBPyRelation:
+    """Writes a published table for readers and programs: as a cross table (csv, xlsx), in JSON-stat 2.0, or in SDMX-CSV
+    2.0."""
+
+
 __all__ = [
     "accuracy", "accuracy_cells", "accuracy_events", "accuracy_margins", "add_noise", "add_record_key", "anonymize",
     "anonymize_lattice", "attack_inference", "attack_linkability", "attack_score", "attack_singling_out",
@@ -1817,4 +1827,5 @@ __all__ = [
     "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows", "trips_grid",
     "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
     "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression", "utility_tables",
+    "write_table",
 ]

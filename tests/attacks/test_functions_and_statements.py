@@ -15,6 +15,21 @@ from sdcduck.guard.allowed import FUNCTIONS, UNIT_FUNCTIONS
 ANSWERED = frozenset(
     [
         "median",
+        "sem",
+        "wavg",
+        "weighted_avg",
+        "corr",  # of a constant, or of means
+        "covar_pop",
+        "covar_samp",
+        "regr_avgx",
+        "regr_avgy",
+        "regr_count",
+        "regr_intercept",
+        "regr_r2",
+        "regr_slope",
+        "regr_sxx",
+        "regr_sxy",
+        "regr_syy",
         "sum",
         "fsum",
         "sumkahan",

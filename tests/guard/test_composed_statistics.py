@@ -147,6 +147,13 @@ def test_entropy_and_geometric_mean_of_dimensions() -> None:
     assert math.isnan(found["c"])  # type: ignore[arg-type]
 
 
+def test_exact_sums_of_figures_are_refused_as_their_parts_are() -> None:
+    for asked in ("weighted_avg(income, discount)", "entropy(region)", "regr_sxx(income, discount)", "sem(discount)"):
+        for method in ("threshold", "rounding"):
+            with pytest.raises(Refused, match="SDC052"):
+                rows(method, f"SELECT {asked} FROM people")
+
+
 REFUSED = {
     "entropy(income)": "SDC050",
     "corr(income + bonus, won)": "SDC041",

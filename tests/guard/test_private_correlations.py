@@ -20,7 +20,7 @@ from sdcduck.guard.methods.dp_pairs import ALL
 pytest.importorskip("opendp")
 
 PAIRED = """SELECT i AS id, ['n', 's', 'e', 'w'][1 + i % 4] AS region, (i * 7) % 90 AS age, i % 3 = 0 AS ill,
-    CASE WHEN i % 10 = 0 THEN NULL ELSE (i * 7) % 90 * 40 + (i * 37) % 1500 + 0.25 END AS income FROM range(20000) t(i)"""
+    CASE WHEN i % 10 = 0 THEN NULL ELSE (i * 7) % 90 * 40 + (i * 37) % 1500 + 0.25 END AS income FROM range(200000) t(i)"""
 ALL_OF = ", ".join(f"{name}(income, age) AS {name}" for name in ALL)
 
 

@@ -8,10 +8,8 @@ published sums alone (`stand_ins`).
 from __future__ import annotations
 
 import json
-import os
 import re
 import secrets
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -25,13 +23,13 @@ from numpy.typing import NDArray
 from sdcduck import catalog
 from sdcduck.catalog import EXPORT, EXPORT_SAYS
 from sdcduck.errors import SDCError
-from sdcduck.functions.jobs import confirm
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.suppression.stencil import STENCIL_PRIME, stand_ins, stencil
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import needed
 from sdcduck.udfs.publication import Measure
 from sdcduck.udfs.suppression.pattern import ARGUMENTS, Call, choose_pattern, pattern_table, protected_cells, read_call
+from sdcduck.udfs.target import Target
 
 _STORAGE = "v1.0.0"
 _MOST_DECIMALS = 4
@@ -45,17 +43,15 @@ def plan_export(
     """``sdc_export``: the file is written when the statement runs."""
     cursor = session.cursor()
     publications = _names(names)
-    target = Path(needed(file, "file", "be the name of the file to be written"))
+    target = Target.read(cursor, file, force)
     for name in publications:
         if catalog.publication(cursor, name).fingerprint is None:
             raise SDCError(f"'{name}' has not been published yet: FROM sdc_publish('{name}', ..)")
-    if not catalog.first_row(cursor, "SELECT current_setting('enable_external_access')::BOOLEAN")[0]:  # type: ignore[index]
-        raise SDCError("this connection may not write files (enable_external_access)")
 
     def export() -> pa.Table:
-        _check_target(session.cursor(), target, bool(force))
+        target.check(session.cursor())
         exported = [_exported(session, name, with_stencil is not False) for name in publications]
-        _write(exported, target, bool(force))
+        target.write("export.duckdb", lambda made: _write(exported, made))
         return pa.table(
             {
                 "publication": [one.name for one in exported],
@@ -78,22 +74,6 @@ def _names(text: str | None) -> list[str]:
     if len({folded(name) for name in found}) < len(found):
         raise SDCError("argument 'publications' has a name twice")
     return found
-
-
-def _check_target(cursor: duckdb.DuckDBPyConnection, target: Path, force: bool) -> None:
-    if not target.absolute().parent.is_dir():
-        raise SDCError(f"there is no folder '{target.parent}' to write '{target.name}' into")
-    if target.is_dir():
-        raise SDCError(f"'{target}' is a folder")
-    if target.with_name(target.name + ".wal").exists():
-        raise SDCError(f"'{target}' is a database in use: there is a '{target.name}.wal' beside it")
-    if not target.exists():
-        return
-    opened = cursor.execute("SELECT path FROM duckdb_databases() WHERE path IS NOT NULL").fetchall()
-    if any(Path(path).exists() and target.samefile(path) for (path,) in opened):
-        raise SDCError(f"'{target}' is the database itself; export into another file")
-    if not force:
-        raise SDCError(f"'{target}' exists already; force := true (--force) replaces it")
 
 
 # --- What is exported -------------------------------------------------------------------------------------------------
@@ -223,26 +203,10 @@ def _whole(cursor: duckdb.DuckDBPyConnection, cells: str, measure: Measure) -> _
 # --- The file ---------------------------------------------------------------------------------------------------------
 
 
-def _write(exported: Sequence[_Exported], target: Path, force: bool) -> None:
-    """Write the file beside its place and put it there at the end: it is whole, or it is not there."""
-    with tempfile.TemporaryDirectory(prefix=".sdcduck-", dir=target.absolute().parent) as folder:
-        made = Path(folder) / "export.duckdb"
-        with duckdb.connect(str(made), config={"storage_compatibility_version": _STORAGE}) as con:
-            _fill(con, exported)
-            con.execute("CHECKPOINT")
-        confirm()  # somebody who interrupted the statement must not find the file
-        if force:
-            os.replace(made, target)
-            return
-        try:
-            target.touch(exist_ok=False)  # the name is ours, or somebody was faster
-        except FileExistsError:
-            raise SDCError(f"'{target}' exists already; force := true (--force) replaces it") from None
-        try:
-            os.replace(made, target)
-        except OSError:
-            target.unlink()
-            raise
+def _write(exported: Sequence[_Exported], made: Path) -> None:
+    with duckdb.connect(str(made), config={"storage_compatibility_version": _STORAGE}) as con:
+        _fill(con, exported)
+        con.execute("CHECKPOINT")
 
 
 def _fill(con: duckdb.DuckDBPyConnection, exported: Sequence[_Exported]) -> None:

@@ -41,6 +41,7 @@ from sdcduck.udfs.publication import (
 )
 from sdcduck.udfs.record_rules import RECORD_RULES
 from sdcduck.udfs.rule_sets import completed, naming
+from sdcduck.udfs.suppression.cross_tables import plan_write_table
 from sdcduck.udfs.suppression.exchange import plan_sdmx
 from sdcduck.udfs.suppression.export import plan_export
 from sdcduck.udfs.suppression.pattern import (
@@ -472,7 +473,9 @@ FAMILY = Family(
     stored=("suppression.sql",),
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
-        *planners(plan_publication, plan_drop_publication, plan_rule_sets, plan_drop_rules, plan_export),
+        *planners(
+            plan_publication, plan_drop_publication, plan_rule_sets, plan_drop_rules, plan_export, plan_write_table
+        ),
         planner(plan_rules, order=("name", *RECORD_RULES, *ARGUMENTS)),
         planner(plan_round_table, _ROUNDED),
         planner(plan_primary, order=("publication", "rules", *_OF_CELLS)),
