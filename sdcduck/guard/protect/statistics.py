@@ -89,12 +89,11 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
     n, x = f"{VALUES}._n", f"{VALUES}._v{len(columns) - 1}"
     number, sum_x = added(n), added(f"{n} * {x}")
     sxx = f"greatest({added(f'{n} * {x} * {x}')} - {sum_x} * {sum_x} / nullif({number}, 0), 0)"
-    if _is_named(node):
-        shown = (
-            _of_shares(number, added(f"{n} * log2(greatest({n}, 1))"))
-            if node.name == "entropy"
-            else (f"exp({added(f'{n} * {_LOGARITHM.format(x)}')} / nullif({number}, 0))")
-        )
+    if _is_named(node) and node.name == "entropy":
+        shown = _of_shares(number, added(f"{n} * log2(greatest({n}, 1))"))
+    elif _is_named(node):
+        zeros, logarithms = added(f"CASE WHEN {x} = 0 THEN {n} ELSE 0 END"), added(f"{n} * {_LOGARITHM.format(x)}")
+        shown = f"CASE WHEN {zeros} > 0 THEN 0 ELSE exp({logarithms} / nullif({number}, 0)) END"
     elif isinstance(node, _SHAPES):
         shown = _shape(node, number, *(added(f"{n}{f' * {x}' * power}") for power in (1, 2, 3, 4)))
     elif isinstance(node, _SPREADS):
@@ -124,7 +123,7 @@ def _measure(scope: Scope, node: exp.Expr, columns: list[exp.Expr]) -> exp.Expr 
     return columns[0]
 
 
-_LOGARITHM = "CASE WHEN {0} > 0 THEN ln({0}) WHEN {0} = 0 THEN '-inf'::DOUBLE ELSE 'nan'::DOUBLE END"
+_LOGARITHM = "CASE WHEN {0} > 0 THEN ln({0}) ELSE 'nan'::DOUBLE END"
 
 
 def _of_shares(number: str, of_logarithms: str) -> str:
