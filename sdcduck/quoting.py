@@ -88,3 +88,15 @@ def folded(name: str) -> str:
 def folded_sql(expression: str) -> str:
     """The SQL of a name as `folded` has it: DuckDB's own ``lower`` is that of all Unicode."""
     return f"translate({expression}, '{string.ascii_uppercase}', '{string.ascii_lowercase}')"
+
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which a text begins that a spreadsheet would run
+
+
+def harmless(text: str) -> str:
+    """A text that no spreadsheet runs: with an apostrophe before what would be a formula.
+
+    >>> harmless("=1+1"), harmless("north")
+    ("'=1+1", 'north')
+    """
+    return f"'{text}" if text.startswith(_FORMULA) else text

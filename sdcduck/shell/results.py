@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from rich.console import Console
 
-from sdcduck.quoting import identifier, literal
+from sdcduck.quoting import harmless, identifier, literal
 from sdcduck.shell.boxes import WITHHELD, Column, Row, box, clean, legend
 
 _FROM_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid")
@@ -141,9 +141,6 @@ def _rows(table: pa.Table) -> list[Row]:
     return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
 
 
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which what a spreadsheet runs begins
-
-
 class CSV:
     """Comma separated values; NULL is nothing, an empty text a pair of quotes, and formulas have an apostrophe."""
 
@@ -151,8 +148,7 @@ class CSV:
         self._write, self._texts = write, texts
         self._numbers = [column.is_number for column in columns]
         header = io.StringIO()
-        names = [f"'{column.name}" if column.name.startswith(_FORMULA) else column.name for column in columns]
-        csv.writer(header, lineterminator="\n").writerow(names)
+        csv.writer(header, lineterminator="\n").writerow([harmless(column.name) for column in columns])
         write(header.getvalue())
 
     def batch(self, batch: pa.RecordBatch) -> None:

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.registry import Rows, Session
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import folded, harmless, identifier, literal
 from sdcduck.udfs.arguments import choice, needed
 from sdcduck.udfs.publication import read_publication
 from sdcduck.udfs.rows import table_of
@@ -33,7 +33,6 @@ from sdcduck.udfs.target import Target
 
 TOTAL, UNKNOWN = "_T", "_U"
 _FORMATS = {".csv": "csv", ".xlsx": "xlsx", ".json": "json-stat"}
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # with which what a spreadsheet runs begins
 _MOST_CELLS = 20_000_000  # of a cross table, those that no grouping set has among them
 _WHOLE = 2**53  # up to here floating-point numbers are told apart by ones
 _SHEET = (1_048_576, 16_384)  # rows and columns of a sheet
@@ -191,11 +190,6 @@ def _across(cube: Cube, across: str | None) -> int | None:
     return names.index(folded(across))
 
 
-def _harmless(text: Any) -> Any:
-    """A text that no spreadsheet runs."""
-    return f"'{text}" if isinstance(text, str) and text.startswith(_FORMULA) else text
-
-
 def _lines(cube: Cube, words: Words, across: int | None) -> Iterator[list[Any]]:
     """The lines of a cross table; with several measures and columns each row says of which measure it is."""
     down = [name for place, name in enumerate(cube.dimensions) if place != across]
@@ -216,7 +210,7 @@ def _write_csv(cube: Cube, words: Words, across: int | None, made: Path) -> None
     with made.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
         for line in _lines(cube, words, across):
-            writer.writerow([_harmless(value) for value in line])
+            writer.writerow([harmless(value) if isinstance(value, str) else value for value in line])
 
 
 def _write_xlsx(cube: Cube, words: Words, across: int | None, made: Path) -> None:
