@@ -17,7 +17,9 @@ UNIT_FUNCTIONS = words_in(
     "week weekday dayofweek dayofmonth dayofyear isodow isoyear weekofyear yearweek decade century last_day "
     "split_part monthname dayname date_diff datediff date_sub datesub strftime make_date to_days to_weeks to_months "
     "to_years to_hours to_minutes to_seconds time_bucket concat_ws lpad rpad regexp_matches regexp_full_match "
-    "regexp_extract regexp_replace epoch age timezone"
+    "regexp_extract regexp_replace epoch age timezone strpos instr position ascii unicode "
+    "sqrt cbrt pow power ** ^ exp ln log log2 log10 pi sin cos tan asin acos atan atan2 radians degrees even "
+    "& | xor << >> ~ bit_count isnan isinf isfinite"
 )
 """Scalar functions over single records: total (with TRY around them), cheap, deterministic."""
 
@@ -34,17 +36,13 @@ _WINDOWS = words_in(
     "row_number rank dense_rank rank_dense percent_rank cume_dist ntile lag lead first_value last_value nth_value fill"
 )
 _SCALARS = words_in(
-    "pow power ** ^ sqrt cbrt exp ln log log2 log10 mod fmod even sin cos tan asin acos atan atan2 pi "
-    "radians degrees to_days to_months to_years to_hours to_minutes to_seconds to_weeks date_add "
-    "isnan isinf isfinite instr position strpos string_split chr ascii unicode list_value "
-    "struct_pack coalesce ifnull row constant_or_null today now transaction_timestamp "
-    "current_date get_current_time to_timestamp make_timestamp strptime try_strptime date_bin "
-    "time_bucket @ & | xor << >> ~ list_extract array_extract list_contains array_contains list_has array_has "
-    "list_position list_slice array_slice list_sort array_sort list_reverse_sort list_distinct array_distinct "
-    "list_unique array_reverse_sort list_sum list_avg list_min list_max array_length array_to_string str_split split "
-    "string_to_array unnest struct_extract "
-    "map map_from_entries map_entries map_keys map_values map_extract map_extract_value element_at cardinality md5 "
-    "format printf bar repeat"
+    "mod fmod date_add string_split chr list_value struct_pack coalesce ifnull row constant_or_null today now "
+    "transaction_timestamp current_date get_current_time to_timestamp make_timestamp strptime try_strptime "
+    "date_bin @ list_extract array_extract list_contains array_contains list_has array_has list_position "
+    "list_slice array_slice list_sort array_sort list_reverse_sort list_distinct array_distinct list_unique "
+    "array_reverse_sort list_sum list_avg list_min list_max array_length array_to_string str_split split "
+    "string_to_array unnest struct_extract map map_from_entries map_entries map_keys map_values map_extract "
+    "map_extract_value element_at cardinality md5 format printf bar repeat"
 )
 SERIES = words_in("range generate_series")
 """Lists of so many values, of constants; in FROM, too."""

@@ -23,7 +23,7 @@ from sqlglot.optimizer.qualify import qualify
 import sdcduck
 from sdcduck.guard import Guard, Refused, guard
 from sdcduck.guard.allowed import UNIT_FUNCTIONS
-from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.expression_types import EXPRESSION_TYPES
 from sdcduck.guard.protect.total import _CALENDAR, _CLOCK, _DATES, _OF_INTERVALS, tried
 
 Show = Callable[[str], None]

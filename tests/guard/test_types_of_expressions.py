@@ -9,7 +9,7 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
 from sdcduck.guard.expressions import family
-from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.expression_types import EXPRESSION_TYPES
 
 COLUMNS = """5::INTEGER AS age, 3::BIGINT AS big, 2.5::DECIMAL(6, 2) AS price, 1.5::DOUBLE AS d, 'n' AS region,
     DATE '2024-05-06' AS day, TIMESTAMP '2024-05-06 12:34:56.7' AS ts, true AS ill, 3::UTINYINT AS tiny"""
@@ -25,7 +25,8 @@ EXPRESSIONS = """
     extract(epoch FROM ts); extract(julian FROM day); extract(second FROM ts); extract(year FROM ts); epoch(ts); epoch_ms(ts); epoch_ms(age);
     date_part('epoch', ts); date_part('month', ts); date_diff('day', day, day); date_sub('month', day, day); year(day); hour(ts); isodow(day);
     day + 1; day - 1; day - day; day + INTERVAL 1 DAY; ts + INTERVAL 1 HOUR; date_trunc('month', day); date_trunc('month', ts); date_trunc('hour', day);
-    last_day(ts); make_date(year(day), 1, 1); time_bucket(INTERVAL 1 DAY, ts); NOT ill; age > 3; age IS NULL; region LIKE 'n%'; age IN (1, 2)
+    last_day(ts); make_date(year(day), 1, 1); time_bucket(INTERVAL 1 DAY, ts); NOT ill; age > 3; age IS NULL; weekday(day); isoyear(ts);
+    yearweek(day); decade(day); century(ts); bit_count(age); even(d); trunc(price); trunc(age); datepart('julian', day); datesub('day', day, day); region LIKE 'n%'; age IN (1, 2)
 """
 
 

@@ -43,7 +43,7 @@ from sdcduck.gateway.postgres.types import (
     array_of,
     type_of,
 )  # fmt: skip
-from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.expression_types import EXPRESSION_TYPES
 from sdcduck.guard.passes.normalize import with_bracketed_keys
 from sdcduck.guard.passes.words import words_of
 from sdcduck.quoting import folded

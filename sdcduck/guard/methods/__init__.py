@@ -28,6 +28,8 @@ class Method(Protocol):
         sums: it answers sums of measures.
         quantiles: it answers their quantiles.
         groups_tell: that a group appears says that its records are published, so that groups may be counted.
+        needs_all_groups: its numbers are exact, so that one that is made of what is published of groups is shown where
+            none of them is hidden, and NULL else: it would be too small.
         checks: what is looked at before it answers.
     """
 
@@ -41,6 +43,7 @@ class Method(Protocol):
     sums: ClassVar[bool]
     quantiles: ClassVar[bool]
     groups_tell: ClassVar[bool]
+    needs_all_groups: ClassVar[bool]
     checks: ClassVar[type[Checks]]
 
     @classmethod

@@ -77,6 +77,7 @@ class CellKey:
     sums: ClassVar[bool] = True
     quantiles: ClassVar[bool] = True
     groups_tell: ClassVar[bool] = True
+    needs_all_groups: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = _PTables
 
     policy: Policy

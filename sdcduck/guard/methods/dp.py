@@ -52,6 +52,7 @@ class DifferentialPrivacy:
     sums: ClassVar[bool] = True
     quantiles: ClassVar[bool] = True
     groups_tell: ClassVar[bool] = False
+    needs_all_groups: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = Checks
 
     policy: Policy

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.calls import Steps, Total, both, chosen
+from sdcduck.guard.calls import Steps, Total, both, chosen, zero_where_none
 from sdcduck.guard.methods.carried import FIRST, SECOND, carried_along
 from sdcduck.guard.methods.checks import Checks
 from sdcduck.guard.refusals import Refused
@@ -34,10 +34,11 @@ class Rounding:
     sums: ClassVar[bool] = False
     quantiles: ClassVar[bool] = False
     groups_tell: ClassVar[bool] = True
+    needs_all_groups: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = Checks
 
     policy: Policy
-    weighted: bool = False
+    weighted: bool = True
     steps: Steps = field(default_factory=Steps, compare=False)
 
     @classmethod
@@ -116,8 +117,8 @@ class Rounding:
         return self.count(records, both(condition, f"{measure} IS NOT NULL"))
 
     def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
-        """Not answered, as all sums."""
-        raise Refused("SDC052", "a sum or a mean: rounding answers counts")
+        """0 where nobody is published who has a figure; with `min_units` that is hidden as few are."""
+        return zero_where_none(value, some, self.policy.min_units)
 
     def kept(self, records: str) -> str:
         """Groups that are published as 0 do not appear, nor those of too few units."""

@@ -103,6 +103,7 @@ class Suppression:
     sums: ClassVar[bool] = True
     quantiles: ClassVar[bool] = False
     groups_tell: ClassVar[bool] = True
+    needs_all_groups: ClassVar[bool] = False
     checks: ClassVar[type[Checks]] = _Publications
 
     policy: Policy

@@ -30,10 +30,11 @@ class Threshold:
     sums: ClassVar[bool] = True
     quantiles: ClassVar[bool] = False
     groups_tell: ClassVar[bool] = True
+    needs_all_groups: ClassVar[bool] = True
     checks: ClassVar[type[Checks]] = Checks
 
     policy: Policy
-    weighted: bool = False
+    weighted: bool = True
     steps: Steps = field(default_factory=Steps, compare=False)
 
     @classmethod

@@ -12,9 +12,9 @@ from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify as qualified_by_sqlglot
 from sqlglot.schema import MappingSchema
 
+from sdcduck.guard.expression_types import EXPRESSION_TYPES
 from sdcduck.guard.labels import settle_defaults
 from sdcduck.guard.passes.draft import Draft
-from sdcduck.guard.passes.expression_types import EXPRESSION_TYPES
 from sdcduck.guard.passes.laterals import again_without, with_laterals
 from sdcduck.guard.passes.normalize import refuse_hidden_relations
 from sdcduck.guard.passes.output_names import name_subqueries

@@ -19,7 +19,7 @@ from sqlglot import exp, parse_one
 from sdcduck.guard.expressions import VALUES, duckdb_name, family, text
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope, refuse_query
-from sdcduck.guard.protect.values import from_groups, group_by, same_groups
+from sdcduck.guard.protect.values import from_groups, group_by, same_groups, where_all_are
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Role
 
@@ -104,6 +104,7 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
         sum_xy = added(f"{n} * {x} * {y}" if measure is None else f"{x} * {VALUES}._m")
         syy = f"greatest({added(f'{n} * {y} * {y}')} - {sum_y} * {sum_y} / nullif({number}, 0), 0)"
         shown = _of_pairs(node, number, sum_x, sum_y, sxx, syy, f"({sum_xy} - {sum_x} * {sum_y} / nullif({number}, 0))")
+    shown = where_all_are(scope, groups, shown, released, wanted)
     return from_groups(scope, groups, parse_one(shown, read="duckdb"), released)
 
 

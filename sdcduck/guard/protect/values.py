@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
+from sdcduck.guard.expression_types import typed_as
 from sdcduck.guard.expressions import (
     GROUPS,
     RELEASED,
@@ -151,7 +152,8 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     known = [f"{measure} IS NOT NULL" for measure in measures] if len(measures) > 1 or counts else []
     conditions = [condition, chosen, *(parse_one(sql, read="duckdb") for sql in known)]
     wanted = [one.copy() for one in conditions if one is not None]
-    groups = same_groups(scope, released.keys, exp.and_(*wanted, copy=False) if wanted else None, "a sum of figures")
+    all_wanted = exp.and_(*wanted, copy=False) if wanted else None
+    groups = same_groups(scope, released.keys, all_wanted, "a sum of figures")
     figures: dict[str, str] = {}
     parts = []
     for place, term in enumerate(terms):
@@ -169,7 +171,8 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
         groups.append("expressions", parse_one(f"{counted} AS _m", read="duckdb"))
         complete = " AND ".join(f"{VALUES}.{name} IS NOT NULL" for name in figures.values()) or "true"
         total += f" / nullif(sum(CASE WHEN {complete} THEN {VALUES}._m END), 0)"
-    elif otherwise:
+    total = where_all_are(scope, groups, total, released, all_wanted)
+    if otherwise:
         asked = [one for one in (condition, None if elsewhere else chosen) if one is not None]
         if chosen is not None and elsewhere and not filled and not measures:
             unless = exp.Not(this=exp.Is(this=exp.Paren(this=chosen.copy()), expression=exp.true()))
@@ -228,8 +231,23 @@ def group_by(scope: Scope, groups: exp.Select, keys: Keys, values: Mapping[str, 
     groups.append("expressions", exp.alias_(of_set, SET, quoted=True))
 
 
+def where_all_are(scope: Scope, groups: exp.Select, shown: str, released: Released, condition: exp.Expr | None) -> str:
+    """What is shown of groups that are added up: under an exact method NULL where one of them is hidden.
+
+    It is, where the published numbers of the groups do not come to that of all their rows.
+    """
+    if not scope.method.needs_all_groups:
+        return shown
+    groups.append("expressions", parse_one("count(*) AS _all", read="duckdb"))
+    rows = "true" if condition is None else scope.condition_sql(condition.copy())
+    behind = f"{GROUPS}.{released.published(released.numbers.count(rows))}"
+    return f"CASE WHEN sum({VALUES}._all) = {behind} THEN {shown} END"
+
+
 def from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Released) -> exp.Select:
     """One number of what is published of groups, for the group around it."""
+    for item in [*groups.expressions, *filter(None, [groups.args.get("group")])]:
+        typed_as(item, scope.select)
     names = {name: name for name, _ in released.keys.values()}
     if SET in groups.named_selects:
         names[SET] = released.grouping_set()

@@ -88,6 +88,12 @@ SELECT strftime(month, '%Y-%m') AS ym, count(*) AS n FROM people GROUP BY ym;
 -- days of the week
 SELECT extract(dow FROM month) AS day, count(*) AS n FROM people GROUP BY day ORDER BY day;
 
+-- days of the week, and how many values occur on each
+SELECT extract(dow FROM month) AS day, count(DISTINCT region) AS regions, count(*) AS n FROM people GROUP BY day ORDER BY day;
+
+-- a place in a text, logarithms, roots, bits
+SELECT position('o' IN region) AS place, floor(log10(age + 1)) AS digits, round(sqrt(age)) AS root, age & 1 AS odd, count(*) AS n FROM people GROUP BY ALL;
+
 -- bins
 SELECT age // 20 * 20 AS from_age, count(*) AS n FROM people GROUP BY from_age ORDER BY from_age;
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
+from sqlglot.optimizer.annotate_types import annotate_types
 
 from sdcduck.quoting import folded
 
@@ -17,6 +18,10 @@ _KNOWN = Dialect.get_or_raise("duckdb").EXPRESSION_METADATA
 _MAKE_INTERVALS = frozenset(["age"]) | frozenset(
     f"to_{unit}" for unit in ("years", "months", "weeks", "days", "hours", "minutes", "seconds", "milliseconds")
 )
+_WHOLE = frozenset(
+    ["strlen", "weekday", "isoyear", "yearweek", "decade", "century", "date_sub", "datesub", "datediff", "bit_count"]
+)
+"""Functions that give a whole number, of those that sqlglot does not know."""
 _MOMENTS = (exp.DataType.Type.TIMESTAMP, exp.DataType.Type.TIMESTAMPNTZ, exp.DataType.Type.TIMESTAMPTZ)
 _OF_TIME = exp.DataType.TEMPORAL_TYPES - {exp.DataType.Type.TIME, exp.DataType.Type.TIMETZ}
 
@@ -41,14 +46,20 @@ def _of_value(annotator: Any, node: exp.First | exp.Last) -> exp.First | exp.Las
     return node
 
 
-def _of_this(annotator: Any, node: exp.Nullif) -> exp.Nullif:
+def _of_this(annotator: Any, node: exp.Nullif | exp.Trunc) -> exp.Nullif | exp.Trunc:
     annotator._set_type(node, node.this.type)
     return node
 
 
 def _of_call(annotator: Any, node: exp.Anonymous) -> exp.Anonymous:
-    if folded(node.name) == "strlen":
+    if folded(node.name) in _WHOLE:
         annotator._set_type(node, exp.DataType.Type.BIGINT)
+        return node
+    if folded(node.name) in ("date_part", "datepart") and node.expressions:
+        annotator._set_type(node, _type_of_part(node.expressions[0].name))
+        return node
+    if folded(node.name) == "even":
+        annotator._set_type(node, exp.DataType.Type.DOUBLE)
         return node
     if folded(node.name) in _MAKE_INTERVALS:
         annotator._set_type(node, exp.DataType.Type.INTERVAL)
@@ -82,9 +93,12 @@ def _of_choice(annotator: Any, node: exp.Case | exp.Coalesce | exp.Greatest | ex
 
 def _of_part(annotator: Any, node: exp.Extract) -> exp.Extract:
     """extract(epoch FROM t) has decimals."""
-    is_double = folded(node.name) in ("epoch", "julian")
-    annotator._set_type(node, exp.DataType.Type.DOUBLE if is_double else exp.DataType.Type.BIGINT)
+    annotator._set_type(node, _type_of_part(node.name))
     return node
+
+
+def _type_of_part(name: str) -> exp.DataType.Type:
+    return exp.DataType.Type.DOUBLE if folded(name) in ("epoch", "julian") else exp.DataType.Type.BIGINT
 
 
 def _of_epoch(annotator: Any, node: exp.UnixToTime) -> exp.UnixToTime:
@@ -98,6 +112,7 @@ EXPRESSION_TYPES: dict[type[exp.Expr], dict[str, Any]] = {
     **_KNOWN,
     exp.Sub: {"annotator": _of_difference},
     exp.Nullif: {"annotator": _of_this},
+    exp.Trunc: {"annotator": _of_this},
     **{kind: {"annotator": _of_choice} for kind in (exp.Case, exp.Coalesce, exp.Greatest, exp.Least)},
     exp.Extract: {"annotator": _of_part},
     exp.UnixToTime: {"annotator": _of_epoch},
@@ -109,3 +124,16 @@ EXPRESSION_TYPES: dict[type[exp.Expr], dict[str, Any]] = {
     exp.Div: {"annotator": _of_arithmetic},
 }
 """What sqlglot is told of the types of expressions."""
+
+
+def typed_as(node: exp.Expr, *known: exp.Expr) -> None:
+    """Give what was read from SQL again the types of its columns where these stand in other expressions, in place.
+
+    A function that takes a date alone would be refused, and a cast that is none would be tried.
+    """
+    kinds = {(column.table, column.name): column.type for one in known for column in one.find_all(exp.Column)}
+    untyped = [column for column in node.find_all(exp.Column) if column.type is None]
+    for column in untyped:
+        column.type = kinds.get((column.table, column.name))
+    if untyped:
+        annotate_types(node, expression_metadata=EXPRESSION_TYPES, dialect="duckdb", overwrite_types=False)
