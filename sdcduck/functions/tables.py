@@ -1499,7 +1499,7 @@ def synth_model(
     bounds_where: Mapping[str, Any] | None = None, non_negative: Sequence[str] = (),
     round_to: Mapping[str, Any] | None = None, redraws: int = 3, derived: Mapping[str, Any] | None = None,
     train_rows: int | None = None, max_categories: int | None = None, count_zero: bool = True,
-    weight: str | None = None, near_constant: bool = True, unique_copies: bool = True, replace: bool = False,
+    weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None, replace: bool = False,
     seed: int | None = None
 ) -> DuckDBPyRelation:
     """Fits a model of synthetic records and stores it in the database: records can be drawn later, without the
@@ -1528,7 +1528,7 @@ def synth_records(
     bounds_where: Mapping[str, Any] | None = None, non_negative: Sequence[str] = (),
     round_to: Mapping[str, Any] | None = None, redraws: int = 3, derived: Mapping[str, Any] | None = None,
     train_rows: int | None = None, max_categories: int | None = None, count_zero: bool = True,
-    weight: str | None = None, near_constant: bool = True, unique_copies: bool = True, seed: int | None = None
+    weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None, seed: int | None = None
 ) -> DuckDBPyRelation:
     """Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn
     before."""
