@@ -299,6 +299,8 @@ CALLS = {
     "sdc_local_suppress": "sdc_local_suppress('people', ['region', 'sex'])",
     "sdc_local_suppress_report": "sdc_local_suppress_report('people', ['region', 'sex'])",
     "sdc_recode": "sdc_recode('people', rules := {'age': {'width': 10}})",
+    "sdc_rest_group": "sdc_rest_group('people', ['region'])",
+    "sdc_rest_group_report": "sdc_rest_group_report('people', ['region'])",
     "sdc_recode_report": "sdc_recode_report('people', rules := {'age': {'width': 10}})",
     "sdc_k_noise_records": "sdc_k_noise_records('people', {'age': 2.5})",
     "sdc_k_noise_delta": "sdc_k_noise_delta('people', 'age')",

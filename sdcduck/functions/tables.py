@@ -1229,6 +1229,22 @@ def replicated_uniques(
     """Records that are unique in the original and unique in the synthetic data, by the same values of the keys."""
 
 
+@table_function("sdc_rest_group")
+def rest_group(
+    con: DuckDBPyConnection, /, source: str, columns: Sequence[str], min_units: int = 10, unit: str | None = None,
+    by: Sequence[str] = (), nested: bool = False, label: str = "other"
+) -> DuckDBPyRelation:
+    """Records whose rare categories are one: those that fewer than `min_units` have become `other`."""
+
+
+@table_function("sdc_rest_group_report")
+def rest_group_report(
+    con: DuckDBPyConnection, /, source: str, columns: Sequence[str], min_units: int = 10, unit: str | None = None,
+    by: Sequence[str] = (), nested: bool = False, label: str = "other"
+) -> DuckDBPyRelation:
+    """What `sdc_rest_group` puts together, and how small the smallest is that is left."""
+
+
 @table_function("sdc_roc")
 def roc(
     con: DuckDBPyConnection, /, original: str, synthetic: str, columns: Sequence[str] = (), ways: int = 1,
@@ -1817,10 +1833,10 @@ __all__ = [
     "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst", "read_rda", "recode",
     "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link",
     "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "replicated_uniques",
-    "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx",
-    "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable",
-    "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress",
-    "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
+    "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve",
+    "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle",
+    "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk",
+    "suppress", "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
     "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
     "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
     "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",
