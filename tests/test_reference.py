@@ -171,6 +171,7 @@ CALLS = {
     "sdc_drop_rules": "sdc_drop_rules('columns')",
     "sdc_sdmx": f"sdc_sdmx({_PUBLICATION})",
     "sdc_export": "sdc_export('columns', 'public.duckdb')",
+    "sdc_percent_table": "sdc_percent_table('columns', ['region'])",
     "sdc_write_table": "sdc_write_table('columns', 'columns.json')",
     "sdc_levels": "sdc_levels('(SELECT region AS parent, region || sex AS child FROM people)')",
     "sdc_read_hrc": f"sdc_read_hrc('{_EMPTY_FILE}')",
