@@ -54,3 +54,56 @@
 --| age    | width  |      12 |    12 |      12 |    0 |            12 |            5
 --| income | coding |      12 |    12 |       3 |    0 |            12 |            9
 --| @source Hundepool et al. (2012), Statistical Disclosure Control, ch. 3
+
+--| sdc_rest_group(source, columns, min_units := 10, unit := NULL, by := [], nested := false, label := 'other') -> TABLE
+--| Records whose rare categories are one: those that fewer than `min_units` have become `other`.
+--|
+--| A rest that is too small itself, or that is one category under another name, would be known by the total beside it. So the
+--| next smallest categories are in it, too, until it has `min_units`, equal ones in the order of their values. If all records of a
+--| column or stratum are fewer, all have the label. A category that is called so already is in the rest if there is one.
+--| NULL is a category, and stays NULL unless it is in the rest. Where the label is no value of the column's type, the column
+--| becomes text.
+--|
+--| With `nested` the columns are the levels of a hierarchy, coarse ones first: a category is counted within the one above it, so that
+--| each level adds up to the one above, and what is below a rest is in a rest. Each column by itself is safe then; tables of
+--| several columns have smaller cells: suppress these (`sdc_suppress`). A table by the old column beside the new one shows what is in the rest.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the records
+--| @arg columns VARCHAR[]: the columns whose rare categories become one
+--| @arg min_units BIGINT: units that a category must have, at least 2
+--| @arg unit VARCHAR: column that says whose record it is, each counted once; NULL in it is nobody; NULL: each record is a unit
+--| @arg by VARCHAR[]: a rest of its own for each combination of these columns
+--| @arg nested BOOLEAN: whether the columns are the levels of a hierarchy, coarse ones first
+--| @arg label VARCHAR: what the rest is called
+--| @column .. as in `source`
+--| @example
+--| SELECT region, count(*) AS n
+--| FROM sdc_rest_group('(SELECT * FROM people UNION ALL SELECT * REPLACE (''West'' AS region) FROM people WHERE age > 60)',
+--|     ['region'], min_units := 4)
+--| GROUP BY region ORDER BY region;
+--| @output
+--| region | n
+--| -------+--
+--| North  | 5
+--| South  | 5
+--| other  | 4
+--| @source Hundepool et al. (2012), Statistical Disclosure Control, ch. 3, global recoding; a rest that has as many as any category: this project
+
+--| sdc_rest_group_report(source, columns, min_units := 10, unit := NULL, by := [], nested := false, label := 'other') -> TABLE
+--| What `sdc_rest_group` puts together, and how small the smallest is that is left.
+--|
+--| @args_of sdc_rest_group
+--| @column column VARCHAR: the column
+--| @column categories BIGINT: categories, of each stratum; those below a rest are not among them
+--| @column in_rest BIGINT: those of them that are in a rest
+--| @column rests BIGINT: rests
+--| @column records BIGINT: records that have the label
+--| @column smallest BIGINT: units of the smallest category or rest that is left; below `min_units` only where all of a stratum are fewer
+--| @example
+--| FROM sdc_rest_group_report('people', ['region', 'sex'], min_units := 4);
+--| @output
+--| column | categories | in_rest | rests | records | smallest
+--| -------+------------+---------+-------+---------+---------
+--| region |          3 |       2 |     1 |       7 |        5
+--| sex    |          2 |       0 |     0 |       0 |        6
+--| @source as of `sdc_rest_group`

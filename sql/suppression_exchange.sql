@@ -101,3 +101,38 @@
 --| North  | 5     | 2   | 3
 --| South  | [c]   | [c] | [c]
 --| @source GSS (2023), symbols in tables; JSON-stat 2.0; SDMX-CSV 2.0
+
+--| sdc_percent_table(publication, columns, measure := NULL, digits := 1) -> TABLE
+--| Percentages of a published table, which tell nothing that its numbers do not.
+--|
+--| A number is divided by the published one with `columns` totalled. Both must be published, else there is no percentage: with the total
+--| beside it, a percentage would tell the number that is suppressed, and with the number the total. Nothing but the stored cells of the
+--| publication is read. Cells that are totals over all of `columns` are left out, and so are the original numbers of suppressed cells.
+--|
+--| @arg publication VARCHAR: the name of a stored publication that has been published
+--| @arg columns VARCHAR[]: grouping columns whose categories add up to 100 per cent, within the categories of all others
+--| @arg measure VARCHAR: the count or sum; NULL: the first count, or the first sum
+--| @arg digits INTEGER: after the point, 0 to 12
+--| @column .. the grouping columns of the publication
+--| @column level VARCHAR: the grouping set: its columns, or `total`
+--| @column number BIGINT: the number, of the type that it is published in; NULL where it is suppressed
+--| @column total BIGINT: what it is a part of, NULL where that is suppressed
+--| @column percent DOUBLE: 100 times one by the other, rounded
+--| @column reason VARCHAR: why there is none: `suppressed`, `total suppressed`, `no total` (it was not published), `no number` (a sum of no values) or `total is 0`
+--| @example
+--| FROM sdc_publish('shares', $$
+--|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
+--| $$, max_count := 1);
+--| FROM sdc_percent_table('shares', ['sex']) ORDER BY region NULLS LAST, sex;
+--| @output
+--| region | sex | level        | number | total | percent | reason
+--| -------+-----+--------------+--------+-------+---------+-----------
+--| East   | f   | region x sex |   NULL |  NULL |    NULL | suppressed
+--| East   | m   | region x sex |   NULL |  NULL |    NULL | suppressed
+--| North  | f   | region x sex |      2 |     5 |    40.0 | NULL
+--| North  | m   | region x sex |      3 |     5 |    60.0 | NULL
+--| South  | f   | region x sex |   NULL |  NULL |    NULL | suppressed
+--| South  | m   | region x sex |   NULL |  NULL |    NULL | suppressed
+--| NULL   | f   | sex          |      6 |    12 |    50.0 | NULL
+--| NULL   | m   | sex          |      6 |    12 |    50.0 | NULL
+--| @source percentages are what readers make of published numbers: this project

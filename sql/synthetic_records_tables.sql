@@ -1,12 +1,12 @@
 -- Synthetic records: the functions that need Python.
 
---| sdc_synth_records(source := NULL, columns := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := true, seed := NULL) -> TABLE
+--| sdc_synth_records(source := NULL, columns := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := NULL, seed := NULL) -> TABLE
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
 --| value of one of the original records in its leaf. **Without `smoothing` every single value is one that a person had**;
---| there is no formal guarantee, and leaves of 5 bring original records up again: `unique_copies := false` and a larger
---| `minbucket` help. Look at the result with `sdc_synth_replicas` and `sdc_synth_diversity`. A column without
+--| there is no formal guarantee. A record that equals a unique original one is drawn again (`unique_copies`), but leaves of 5
+--| still lead near to original records: a larger `minbucket` helps. Look at the result with `sdc_synth_replicas` and `sdc_synth_diversity`. A column without
 --| predictors, such as the first, is drawn on its own. NULL, NaN and infinities are drawn first, by a tree of their own.
 --|
 --| With `columns`, `subset` or `share` the synthesis is partial: other columns and other records stay as they are. With
@@ -18,7 +18,7 @@
 --| @arg rows BIGINT: number of synthetic records; NULL: as many as the original ones
 --| @arg subset VARCHAR: condition on the records to be synthesised, e.g. a column of flags; the others stay
 --| @arg share DOUBLE: share of the records (of `subset`) to be synthesised, chosen by chance
---| @arg details BOOLEAN: adds `ldiv_..` for each column drawn: different values in the leaf, NULL where all are 0; and `clipped_..` for each one with bounds: whether the value was put on a bound
+--| @arg details BOOLEAN: adds `ldiv_..` for each column drawn: different values in the leaf, NULL where all are 0; and `clipped_..` for each one with bounds: whether the value was put on a bound; and, where all is synthetic, `unique_copy`: whether the record equals an original one that is unique (NULL with `bounds_where`)
 --| @arg model VARCHAR: a model stored by `sdc_synth_model`, instead of a source
 --| @arg by VARCHAR[]: strata: a model of its own for each combination of these columns, with as many records as it had (in proportion, with `rows`)
 --| @arg method VARCHAR: 'cart' (trees), 'independent' (each column on its own), 'bootstrap-noise' (whole records with noise on their numbers)
@@ -40,7 +40,7 @@
 --| @arg count_zero BOOLEAN: whether 0 counts as a value in `ldiv_..` of leaves with other values
 --| @arg weight VARCHAR: 'weighted_abs': column of weights in these sums
 --| @arg near_constant BOOLEAN: false: no predictors that hardly vary, which have one value, or so few (at most one to a hundred records) that the first is more than 19 times as frequent as the second
---| @arg unique_copies BOOLEAN: false: no record equals an original one that is unique on the columns drawn and `by`: it is drawn again, up to 100 times, then the statement fails; for records that are wholly synthetic
+--| @arg unique_copies BOOLEAN: whether a record may equal an original one that is unique on the columns drawn and `by`. NULL: such a record is drawn again, up to 100 times, unless more than a quarter of all are copies, because values are too fine; `details` says which are left; false: none may, or the statement fails; true: as drawn, as in synthpop. It is about records that are wholly synthetic, before `bounds_where`
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
 --| @was targets: columns
 --| @column .. as in `source`: its columns
@@ -58,7 +58,7 @@
 --| South  | m   |  37 |   1591
 --| @source Reiter (2005); R package synthpop; Bowen et al. (2022), PSD, for noise, bounds and leaf diversity; Geyer et al. (2022), PSD, for partial synthesis
 
---| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := true, replace := false, seed := NULL) -> TABLE
+--| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := NULL, replace := false, seed := NULL) -> TABLE
 --| Fits a model of synthetic records and stores it in the database: records can be drawn later, without the source.
 --|
 --| The model is stored as arrays (tree nodes, and the values of the donors in their leaves), never as code. **It holds

@@ -879,6 +879,13 @@ def pca_utility(
     the custodian."""
 
 
+@table_function("sdc_percent_table")
+def percent_table(
+    con: DuckDBPyConnection, /, publication: str, columns: Sequence[str], measure: str | None = None, digits: int = 1
+) -> DuckDBPyRelation:
+    """Percentages of a published table, which tell nothing that its numbers do not."""
+
+
 @table_function("sdc_plan_certify")
 def plan_certify(
     con: DuckDBPyConnection, /, traces: Sequence[bytes], statements: Sequence[str], private_key: bytes,
@@ -1229,6 +1236,22 @@ def replicated_uniques(
     """Records that are unique in the original and unique in the synthetic data, by the same values of the keys."""
 
 
+@table_function("sdc_rest_group")
+def rest_group(
+    con: DuckDBPyConnection, /, source: str, columns: Sequence[str], min_units: int = 10, unit: str | None = None,
+    by: Sequence[str] = (), nested: bool = False, label: str = "other"
+) -> DuckDBPyRelation:
+    """Records whose rare categories are one: those that fewer than `min_units` have become `other`."""
+
+
+@table_function("sdc_rest_group_report")
+def rest_group_report(
+    con: DuckDBPyConnection, /, source: str, columns: Sequence[str], min_units: int = 10, unit: str | None = None,
+    by: Sequence[str] = (), nested: bool = False, label: str = "other"
+) -> DuckDBPyRelation:
+    """What `sdc_rest_group` puts together, and how small the smallest is that is left."""
+
+
 @table_function("sdc_roc")
 def roc(
     con: DuckDBPyConnection, /, original: str, synthetic: str, columns: Sequence[str] = (), ways: int = 1,
@@ -1499,7 +1522,7 @@ def synth_model(
     bounds_where: Mapping[str, Any] | None = None, non_negative: Sequence[str] = (),
     round_to: Mapping[str, Any] | None = None, redraws: int = 3, derived: Mapping[str, Any] | None = None,
     train_rows: int | None = None, max_categories: int | None = None, count_zero: bool = True,
-    weight: str | None = None, near_constant: bool = True, unique_copies: bool = True, replace: bool = False,
+    weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None, replace: bool = False,
     seed: int | None = None
 ) -> DuckDBPyRelation:
     """Fits a model of synthetic records and stores it in the database: records can be drawn later, without the
@@ -1528,7 +1551,7 @@ def synth_records(
     bounds_where: Mapping[str, Any] | None = None, non_negative: Sequence[str] = (),
     round_to: Mapping[str, Any] | None = None, redraws: int = 3, derived: Mapping[str, Any] | None = None,
     train_rows: int | None = None, max_categories: int | None = None, count_zero: bool = True,
-    weight: str | None = None, near_constant: bool = True, unique_copies: bool = True, seed: int | None = None
+    weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None, seed: int | None = None
 ) -> DuckDBPyRelation:
     """Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn
     before."""
@@ -1811,21 +1834,21 @@ __all__ = [
     "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk", "microaggregate",
     "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
     "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise",
-    "pca_utility", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies", "policy_distance",
-    "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect", "prototypes", "ptable",
-    "ptable_check", "ptables", "publication", "publications", "publish", "quality", "quality_summary",
-    "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst", "read_rda", "recode",
-    "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link",
-    "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "replicated_uniques",
-    "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx",
-    "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable",
-    "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress",
-    "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
-    "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
-    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
-    "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",
-    "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows", "trips_grid",
-    "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
-    "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression", "utility_tables",
-    "write_table",
+    "pca_utility", "percent_table", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies",
+    "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect",
+    "prototypes", "ptable", "ptable_check", "ptables", "publication", "publications", "publish", "quality",
+    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst",
+    "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations",
+    "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report",
+    "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets",
+    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget",
+    "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda",
+    "suda_contributions", "summary_risk", "suppress", "synth_correlations", "synth_diversity",
+    "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
+    "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
+    "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
+    "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",
+    "trips_check", "trips_ends", "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize",
+    "tstr", "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
+    "utility_regression", "utility_tables", "write_table",
 ]

@@ -173,7 +173,7 @@ def test_one_huge_leaf_is_an_independent_bootstrap(con: duckdb.DuckDBPyConnectio
 
 def test_leaves_of_one_record_reproduce_records(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE line AS SELECT range AS x, hash(range) % 1000003 AS y FROM range(500)")
-    call = "(FROM sdc_synth_records(''line'', seed := 1, minbucket := {}))"
+    call = "(FROM sdc_synth_records(''line'', unique_copies := true, seed := 1, minbucket := {}))"
     replicas = {
         leaf: con.execute(f"SELECT recreated FROM sdc_synth_replicas('line', '{call.format(leaf)}')").fetchall()[0][0]
         for leaf in (1, 5, 100)
@@ -583,7 +583,18 @@ def test_a_stored_model_draws_the_same_records_without_the_source(tmp_path: Path
         assert sorted(con.execute("FROM sdc_synth_records(model := 'of t', seed := 9)").fetchall(), key=str) == direct
         assert len(con.execute("FROM sdc_synth_records(model := 'of t', rows := 5)").fetchall()) == 5
         details = con.execute("DESCRIBE FROM sdc_synth_records(model := 'of t', details := true)").fetchall()
-        assert [row[0] for row in details] == ["g", "h", "x", "twice", "d", "ldiv_h", "ldiv_x", "ldiv_d", "clipped_x"]
+        assert [row[0] for row in details] == [
+            "g",
+            "h",
+            "x",
+            "twice",
+            "d",
+            "ldiv_h",
+            "ldiv_x",
+            "ldiv_d",
+            "clipped_x",
+            "unique_copy",
+        ]
         assert con.execute("SELECT name, columns, records FROM sdc_synth_models()").fetchall() == [
             ("of t", "g, h, x, twice, d", 900)
         ]

@@ -1,4 +1,4 @@
-"""``unique_copies := false``: no synthetic record equals an original one that is the only one of its kind."""
+"""``unique_copies``: whether a synthetic record may equal an original one that is the only one of its kind."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def copies(con: duckdb.DuckDBPyConnection, original: str, arguments: str) -> tup
 
 
 def test_no_unique_comes_up_again(survey: duckdb.DuckDBPyConnection) -> None:
-    n, before, uniques = copies(survey, "survey", f"'survey', {SEED}")
-    _, beside, _ = copies(survey, "holdout", f"'survey', {SEED}")
+    n, before, uniques = copies(survey, "survey", f"'survey', unique_copies := true, {SEED}")
+    _, beside, _ = copies(survey, "holdout", f"'survey', unique_copies := true, {SEED}")
     assert before > 3 * beside  # the trees give more away than chance does
     assert uniques > 100
     n, after, uniques = copies(survey, "survey", f"'survey', unique_copies := false, {SEED}")
@@ -63,7 +63,7 @@ def test_with_other_arguments(survey: duckdb.DuckDBPyConnection, more: str) -> N
 
 def test_others_stay_as_they_were(survey: duckdb.DuckDBPyConnection) -> None:
     """Only what is refused is drawn again: all else is the record of the same number."""
-    n, _, _ = copies(survey, "survey", f"'survey', {SEED}")
+    n, _, _ = copies(survey, "survey", f"'survey', unique_copies := true, {SEED}")
     survey.execute("CREATE OR REPLACE TABLE before AS FROM drawn")
     row = survey.execute("SELECT recreated_synthetic FROM sdc_synth_replicas('survey', 'before')").fetchone()
     assert row is not None
@@ -71,6 +71,74 @@ def test_others_stay_as_they_were(survey: duckdb.DuckDBPyConnection) -> None:
     same = survey.execute("SELECT count(*) FROM (FROM drawn INTERSECT ALL FROM before)").fetchone()
     assert same is not None
     assert n - row[0] <= same[0] < n
+
+
+def test_the_default_is_as_safe_where_copies_are_few(survey: duckdb.DuckDBPyConnection) -> None:
+    """11 % of the records are copies of uniques as drawn: they are drawn again, and all others stay."""
+    copies(survey, "survey", f"'survey', unique_copies := false, {SEED}")
+    survey.execute("CREATE OR REPLACE TABLE strict AS FROM drawn")
+    assert copies(survey, "survey", f"'survey', {SEED}")[2] == 0
+    assert survey.execute("FROM strict EXCEPT ALL FROM drawn").fetchall() == []
+    flagged = "SELECT count(*) FILTER (unique_copy), count(*) FROM sdc_synth_records('survey', details := true"
+    assert survey.execute(f"{flagged}, {SEED})").fetchall() == [(0, 2000)]
+
+
+def test_details_say_which_records_are_copies(survey: duckdb.DuckDBPyConnection) -> None:
+    """Those that a join finds, whether drawn as they come or from a stored model."""
+    survey.execute(
+        "FROM sdc_synth_model('as_drawn', 'survey', unique_copies := true, seed := 1, replace := true)"
+    ).fetchall()
+    for arguments in ("'survey', unique_copies := true", "model := 'as_drawn'"):
+        survey.execute(f"CREATE OR REPLACE TABLE drawn AS FROM sdc_synth_records({arguments}, details := true, {SEED})")
+        wrong, found = survey.execute(
+            """WITH uniques AS (FROM survey GROUP BY ALL HAVING count(*) = 1)
+            SELECT count(*) FILTER (unique_copy IS DISTINCT FROM (u.age IS NOT NULL)), count(*) FILTER (unique_copy)
+            FROM drawn d LEFT JOIN uniques u ON d.region = u.region AND d.age = u.age AND d.sex = u.sex
+                AND d.education = u.education AND d.household = u.household AND d.wages IS NOT DISTINCT FROM u.wages
+                AND d.owner = u.owner"""
+        ).fetchall()[0]
+        assert wrong == 0
+        assert found > 100
+
+
+def test_the_default_keeps_the_distribution_where_nearly_all_are_copies(survey: duckdb.DuckDBPyConnection) -> None:
+    """A tenth of the amounts is 0 and all others differ: drawn again until no copy is left, all would be 0."""
+    source = "(SELECT CASE WHEN range % 10 > 0 THEN range + 0.25 ELSE 0 END AS v FROM range(1000))"
+    share = "SELECT avg((v = 0)::INTEGER) FROM sdc_synth_records"
+    (kept,), (other,) = (
+        survey.execute(f"{share}('{source}', {more}{SEED})").fetchall()[0] for more in ("", "unique_copies := true, ")
+    )
+    assert kept == other
+    assert 0.07 < kept < 0.13
+    drawn = survey.execute(
+        f"SELECT count(*) FILTER (unique_copy), count(*) FILTER (unique_copy <> (v <> 0)) "
+        f"FROM sdc_synth_records('{source}', details := true, {SEED})"
+    ).fetchall()
+    assert drawn == [(round(1000 * (1 - kept)), 0)]
+
+
+@pytest.mark.parametrize(("zeros", "left"), [(85, 0), (65, 35)])
+def test_up_to_a_quarter_is_drawn_again(survey: duckdb.DuckDBPyConnection, zeros: int, left: int) -> None:
+    """15 % of the amounts are unique: none comes up; where 35 % are, all come as they are drawn."""
+    source = f"(SELECT CASE WHEN range < {10 * zeros} THEN range % 2 ELSE range + 0.25 END AS v FROM range(1000))"
+    row = survey.execute(
+        f"SELECT 100 * avg((v > 1)::INTEGER) FROM sdc_synth_records('{source}', rows := 4000, {SEED})"
+    ).fetchone()
+    assert row is not None
+    assert abs(row[0] - left) < (3 if left else 1e-9)
+
+
+def test_the_default_goes_with_what_the_strict_form_refuses(survey: duckdb.DuckDBPyConnection) -> None:
+    rules = "bounds_where := {'wages': {'age < 30': [0, 3000]}}"
+    drawn = f"sdc_synth_records('survey', {rules}, details := true, {SEED})"
+    assert survey.execute(f"SELECT DISTINCT unique_copy FROM {drawn}").fetchall() == [(None,)]
+    columns = survey.execute(f"DESCRIBE FROM sdc_synth_records('survey', columns := ['age'], details := true, {SEED})")
+    assert "unique_copy" not in {name for name, *_ in columns.fetchall()}
+
+
+def test_a_column_that_details_have_too(survey: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="'unique_copy' is also one of the details"):
+        survey.execute(f"FROM sdc_synth_records('(SELECT 1 AS Unique_Copy)', details := true, {SEED})")
 
 
 def test_same_at_any_number_of_threads_and_from_a_stored_model(survey: duckdb.DuckDBPyConnection) -> None:

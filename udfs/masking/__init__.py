@@ -17,6 +17,7 @@ from sdcduck.udfs.masking import (
     raking,
     recoding,
     record_checks,
+    rest_groups,
     swaps,
     treatment,
 )
@@ -29,7 +30,7 @@ FAMILIES = (
     ),
     Family(name="anonymize", temporary=("anonymize_tables.sql",), planners=anonymization.PLANNERS),
     Family(name="local_suppression", temporary=("local_suppression_tables.sql",), planners=local_suppression.PLANNERS),
-    Family(name="recoding", temporary=("recoding_tables.sql",), planners=recoding.PLANNERS),
+    Family(name="recoding", temporary=("recoding_tables.sql",), planners=(*recoding.PLANNERS, *rest_groups.PLANNERS)),
     Family(
         name="k_noise",
         temporary=("k_noise_tables.sql",),

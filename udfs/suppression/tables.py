@@ -62,6 +62,7 @@ from sdcduck.udfs.suppression.pattern import (
     weight,
     widths,
 )
+from sdcduck.udfs.suppression.percents import plan_percent_table
 from sdcduck.udfs.suppression.rule_sets import plan_drop_rules, plan_rule_sets, plan_rules
 from sdcduck.udfs.suppression.rules import (
     RULES,
@@ -474,7 +475,13 @@ FAMILY = Family(
     temporary=("suppression_tables.sql", "suppression_exchange.sql"),
     planners=(
         *planners(
-            plan_publication, plan_drop_publication, plan_rule_sets, plan_drop_rules, plan_export, plan_write_table
+            plan_publication,
+            plan_drop_publication,
+            plan_rule_sets,
+            plan_drop_rules,
+            plan_export,
+            plan_percent_table,
+            plan_write_table,
         ),
         planner(plan_rules, order=("name", *RECORD_RULES, *ARGUMENTS)),
         planner(plan_round_table, _ROUNDED),

@@ -32,23 +32,26 @@ from sdcduck.udfs.synthesis.plan import (
 Dictionary: TypeAlias = NDArray[Any] | pa.Array
 """The distinct values of a column, in the order of their codes."""
 _BLOCK, _BLOCKS_KEPT = 2**15, 4
+_PILOT, _MOST_COPIES = 2000, 0.25  # records that show how many are copies; and up to which share
 _NEXT_DRAW = 2**40  # what lies between the random streams of two draws of a record: more than there are records
 
 
 @dataclass(frozen=True)
 class Drawn:
-    """Records that have been drawn: what they are, whether they were chosen, and what `draw` says of them."""
+    """Records that have been drawn: what they are, whether they were chosen, what `draw` says of them, and whether they
+    equal an original record that is unique."""
 
     codes: NDArray[np.int32]
     chosen: NDArray[np.bool_]
     results: NDArray[np.float64]
     changed: NDArray[np.uint8]
     different: NDArray[np.int32]
+    copies: NDArray[np.bool_]
 
     @property
     def arrays(self) -> tuple[NDArray[Any], ...]:
         """All of it, record by record."""
-        return self.codes, self.chosen, self.results, self.changed, self.different
+        return self.codes, self.chosen, self.results, self.changed, self.different, self.copies
 
 
 @dataclass
@@ -58,7 +61,8 @@ class Generator:
     Attributes:
         kept: codes of all columns of the original records, of a partial synthesis; else None.
         chosen, strata, numbers: by original record, of a partial synthesis.
-        refused: fingerprints of the original records that no record may equal, sorted; None: any may.
+        uniques: fingerprints of the original records that are the only ones of their kind, sorted; None: not known.
+        unique_copies: whether a record may equal one of them; None: as few as possible.
         served: how many records have been drawn.
     """
 
@@ -73,10 +77,16 @@ class Generator:
     chosen: NDArray[np.bool_] | None = None
     strata: NDArray[np.int64] | None = None
     numbers: NDArray[np.int64] | None = None
-    refused: NDArray[np.uint64] | None = None
+    uniques: NDArray[np.uint64] | None = None
+    unique_copies: bool | None = True
     served: int = 0
     blocks: OrderedDict[int, Future[Drawn]] = field(default_factory=OrderedDict)
     lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def knows_copies(self) -> bool:
+        """Whether it is known which records equal a unique original one: not where SQL still changes them."""
+        return self.uniques is not None and not any(output.rules for output in self.outputs)
 
     def records(self, numbers: NDArray[np.int64]) -> Drawn:
         """Some records; a block of neighbours is drawn at once, because a tree that is at hand is walked faster."""
@@ -123,33 +133,58 @@ class Generator:
             assert self.numbers is not None
             codes, strata = self.kept[numbers].copy(), self.strata[numbers]
             chosen, streams = self.chosen[numbers], self.numbers[numbers]
-        drawn = Drawn(codes, chosen, *draw(model, streams, strata, codes, chosen, self.stream, self.redraws))
-        if self.refused is not None:
+        result = draw(model, streams, strata, codes, chosen, self.stream, self.redraws)
+        drawn = Drawn(codes, chosen, *result, np.zeros(len(numbers), bool))
+        if self.uniques is not None and (self.details or not self.unique_copies):
             self._draw_again(drawn, strata, numbers)
         return drawn
 
-    def _draw_again(self, drawn: Drawn, strata: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        """Draw records again until none equals an original one that it must not equal.
+    def settle(self) -> None:
+        """Decide whether copies of unique records are drawn again, where that is left open.
 
-        Raises:
-            SDCError: it does not come to an end, because there is hardly another record that the model can make.
+        Drawn again, they become more of what else the model makes, and no share moves by more than that of the copies.
+        Where these are many, because amounts are to the cent, say, only a few values would be left, such as zeros.
         """
-        assert self.refused is not None
-        values = [
+        if self.unique_copies is None and self.uniques is not None:
+            numbers = np.arange(_PILOT)
+            strata = stratum_of(self.model, numbers, _PILOT)
+            codes = self.model.strata_codes.reshape(len(self.model.strata_sizes), -1)[strata].copy()
+            # Of a seed of its own: what is decided is the same for all files of a model.
+            results, changed, _ = draw(self.model, numbers, strata, codes, np.ones(_PILOT, bool), 0, self.redraws)
+            copies = among(codes_of_results(codes, results, changed, self._values()), self.uniques)
+            self.unique_copies = True if copies.mean() > _MOST_COPIES else None
+
+    def _values(self) -> list[NDArray[np.float64] | None]:
+        """The original numbers of the columns that may have others in the end."""
+        return [
             known.astype(np.float64) if isinstance(known, np.ndarray) and self.model.treated[place] else None
             for place, known in enumerate(self.dictionaries)
         ]
-        rows = np.arange(len(numbers))
-        for attempt in range(1, MOST_DRAWS + 1):
+
+    def _draw_again(self, drawn: Drawn, strata: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
+        """Draw records again that equal a unique original one, where they must not, and say which do in the end.
+
+        Raises:
+            SDCError: none may, and it does not come to an end: there is hardly another record that the model can make.
+        """
+        assert self.uniques is not None
+        values, rows = self._values(), np.arange(len(numbers))
+        most = 1 if self.unique_copies else MOST_DRAWS
+        for attempt in range(1, most + 1):
             final = codes_of_results(drawn.codes[rows], drawn.results[rows], drawn.changed[rows], values)
-            rows = rows[among(final, self.refused)]
+            rows = rows[among(final, self.uniques)]
             if not len(rows):
                 return
+            if attempt == most:
+                break
             codes = self.model.strata_codes.reshape(len(self.model.strata_sizes), -1)[strata[rows]].copy()
             streams, chosen = numbers[rows] + attempt * _NEXT_DRAW, np.ones(len(rows), bool)
             again = draw(self.model, streams, strata[rows], codes, chosen, self.stream, self.redraws)
             drawn.codes[rows] = codes
             drawn.results[rows], drawn.changed[rows], drawn.different[rows] = again
+        if self.unique_copies is not False:
+            drawn.copies[rows] = True
+            return
         raise SDCError(
             "unique_copies := false: some records come out as one of the unique originals again and again; put noise "
             "on the numbers (smoothing := 'density'), round them before (a query in parentheses as source), leave "
@@ -165,6 +200,8 @@ _LOCK = threading.Lock()
 
 def remember(generator: Generator) -> pa.Table:
     """Keep a generator for the statement that reads its records; answers with its handle."""
+    if generator.rows:
+        generator.settle()
     handle = secrets.token_hex(16)
     with _LOCK:
         _GENERATORS[handle] = generator
@@ -201,16 +238,17 @@ def _records(generator: Generator, numbers: NDArray[np.int64]) -> pa.Array:
         lists += [
             _list(pa.array(different.ravel().astype(np.int64), mask=(different < 0).ravel()), len(numbers)),
             _list(pa.array((changed == CLIPPED).ravel()), len(numbers)),
+            pa.array(drawn.copies, mask=np.full(len(numbers), not generator.knows_copies)),
         ]
     else:
         nothing = pa.nulls(len(numbers))
-        lists += [nothing.cast(pa.list_(pa.int64())), nothing.cast(pa.list_(pa.bool_()))]
+        lists += [nothing.cast(pa.list_(pa.int64())), nothing.cast(pa.list_(pa.bool_())), nothing.cast(pa.bool_())]
     return pa.StructArray.from_arrays(lists, [name for name, _ in DRAWN])
 
 
 DRAWN = (
     ("d", "DOUBLE[]"), ("i", "BIGINT[]"), ("s", "VARCHAR[]"), ("chosen", "BOOLEAN"), ("diversity", "BIGINT[]"),
-    ("clipped", "BOOLEAN[]"),
+    ("clipped", "BOOLEAN[]"), ("copy", "BOOLEAN"),
 )  # fmt: skip
 
 

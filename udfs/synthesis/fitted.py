@@ -232,8 +232,9 @@ def fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> 
     generator = Generator(
         model, plan.outputs, dictionaries, count if rows is None else rows, stream, plan.redraws, details
     )
-    if not plan.unique_copies:
-        generator.refused = lonely(np.column_stack([column.codes[training] for column in columns]))
+    if not plan.partial:
+        generator.unique_copies = plan.unique_copies
+        generator.uniques = lonely(np.column_stack([column.codes[training] for column in columns]))
     if plan.partial:
         generator.kept = np.column_stack([column.codes for column in columns]).astype(np.int32)[:count]
         generator.chosen = chosen

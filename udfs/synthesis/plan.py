@@ -77,7 +77,7 @@ class Plan:
         bases: by place, what results are multiples of, encoded.
         subset: condition on the records to be synthesised, or None.
         partial: whether other columns or records stay as they are.
-        unique_copies: whether a record may equal an original one that is unique.
+        unique_copies: whether a record may equal an original one that is unique; None: as few as possible.
     """
 
     relation: Source
@@ -104,7 +104,7 @@ class Plan:
     subset: str | None
     share: float | None
     partial: bool
-    unique_copies: bool
+    unique_copies: bool | None
     seed: int | None
 
     def most_categories(self, texts: int) -> int:
@@ -321,7 +321,7 @@ def _predictors(
 # What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
     [], "cart", "[]", None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None, None, True,
-    True,
+    None,
 )  # fmt: skip
 ARGUMENT_NAMES = (
     "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
@@ -384,10 +384,10 @@ def _bases(names: _Names, outputs: Sequence[Output], order: Sequence[int], round
     return bases
 
 
-def _unique_copies(allowed: bool | None, *, partial: bool, bounds_where: str | None) -> bool:
-    """Whether records may equal an original one that is unique; where they may not, all of them must be drawn."""
+def _unique_copies(allowed: bool | None, *, partial: bool, bounds_where: str | None) -> bool | None:
+    """Whether records may equal an original one that is unique; where they must not, all of them must be drawn."""
     if allowed is not False:
-        return True
+        return True if partial else allowed
     if partial:
         raise SDCError("unique_copies := false is for records that are wholly synthetic; here others stay as they are")
     if struct(bounds_where, "bounds_where", "{'wages': {'age < 15': [0, 0]}}"):

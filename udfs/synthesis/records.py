@@ -50,6 +50,7 @@ class Header:
     drawn: tuple[int, ...]
     bounded: tuple[int, ...]
     redraws: int
+    unique_copies: bool | None = True
     stored_format: int = _FORMAT
 
     def text(self) -> str:
@@ -61,7 +62,7 @@ class Header:
         return json.dumps(
             {
                 "format": _FORMAT, "columns": columns, "drawn": list(self.drawn), "bounded": list(self.bounded),
-                "redraws": self.redraws,
+                "redraws": self.redraws, "unique_copies": self.unique_copies,
             }
         )  # fmt: skip
 
@@ -76,9 +77,13 @@ class Header:
             )
             for column in given["columns"]
         )  # fmt: skip
-        return cls(outputs, tuple(given["drawn"]), tuple(given["bounded"]), given["redraws"], given["format"])
+        return cls(
+            outputs, tuple(given["drawn"]), tuple(given["bounded"]), given["redraws"],
+            given.get("unique_copies", False), given["format"],
+        )  # fmt: skip
 
 
+_COPY = "unique_copy"  # of the details
 _CHUNK = 2048  # records that DuckDB handles at a time
 
 
@@ -119,6 +124,9 @@ def _select(
                         f"AS _sdc_clipped_{place}"
                     )
                 final.append(f"{identifier(f'_sdc_{what}_{place}')} AS {name}")
+        if not partial:
+            inner.append("_sdc_r.copy AS _sdc_copy")
+            final.append(f"_sdc_copy AS {_COPY}")
     # A range that another table gives the length of is made at once, and handed out from its end: so it is one of
     # chunks, whose numbers are made as they are needed.
     within = f"SELECT * REPLACE ({', '.join(bounding)}) FROM (" if bounding else ""
@@ -145,7 +153,7 @@ def plan_synth_records(
         given |= {
             name: value
             for name, value, default in zip(ARGUMENT_NAMES, common, ARGUMENT_DEFAULTS, strict=True)
-            if (value or None) != (default or None)
+            if (None if value == [] else value) != (None if default == [] else default)
         }
         for name, value in given.items():
             if value is not None:
@@ -157,7 +165,7 @@ def plan_synth_records(
             "argument 'rows' is for records that are wholly synthetic; here others stay, so that their number is given"
         )
     bounded = plan.bounded
-    _check_detail_names(plan.outputs, plan.visit, bounded, details=bool(details))
+    _check_detail_names(plan.outputs, plan.visit, bounded, partial=plan.partial, details=bool(details))
     return Rows(
         lambda: remember(fitted(session, plan, rows, details=bool(details))),
         _select(plan.outputs, plan.visit, bounded, partial=plan.partial, details=bool(details)),
@@ -165,12 +173,13 @@ def plan_synth_records(
 
 
 def _check_detail_names(
-    outputs: Sequence[Output], drawn: Sequence[int], bounded: Sequence[int], *, details: bool
+    outputs: Sequence[Output], drawn: Sequence[int], bounded: Sequence[int], *, partial: bool, details: bool
 ) -> None:
     if not details:
         return
     taken = {folded(output.name) for output in outputs}
-    for name in [f"ldiv_{outputs[p].name}" for p in drawn] + [f"clipped_{outputs[p].name}" for p in bounded]:
+    made = [f"ldiv_{outputs[p].name}" for p in drawn] + [f"clipped_{outputs[p].name}" for p in bounded]
+    for name in made if partial else [*made, _COPY]:
         if folded(name) in taken:
             raise SDCError(f"a column called '{name}' is also one of the details; give it another name in a query")
 
@@ -195,7 +204,7 @@ def plan_synth_model(
         records = int(generator.model.strata_sizes.sum())
         if not records:
             raise SDCError("there are no records to learn from")
-        header = Header(plan.outputs, plan.visit, plan.bounded, plan.redraws)
+        header = Header(plan.outputs, plan.visit, plan.bounded, plan.redraws, plan.unique_copies)
         stored = catalog.SynthModel(
             called, plan.method, ", ".join(output.name for output in plan.outputs), records, header.text(),
             _to_bytes(generator),
@@ -215,8 +224,8 @@ def _to_bytes(generator: Generator) -> bytes:
     for place, dictionary in enumerate(generator.dictionaries):
         if dictionary is not None:
             columns[f"dictionary_{place}"] = pa.array(dictionary)
-    if generator.refused is not None:
-        columns["refused"] = pa.array(generator.refused)
+    if generator.uniques is not None:
+        columns["refused"] = pa.array(generator.uniques)
     row = pa.table(
         {
             name: pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), array)
@@ -252,8 +261,8 @@ def _from_bytes(
             dictionaries.append(array(f"dictionary_{place}"))
         else:
             dictionaries.append(np.array(array(f"dictionary_{place}").to_numpy(zero_copy_only=False)))
-    refused = array("refused").to_numpy() if "refused" in row.column_names else None
-    return model, tuple(dictionaries), refused
+    uniques = array("refused").to_numpy() if "refused" in row.column_names else None
+    return model, tuple(dictionaries), uniques
 
 
 def _from_stored(session: Session, name: str, rows: int | None, seed: int | None, *, details: bool) -> Rows:
@@ -266,14 +275,14 @@ def _from_stored(session: Session, name: str, rows: int | None, seed: int | None
         stored = catalog.synth_model(session.cursor(), name)
         if Header.parse(stored.header) != header:
             raise SDCError(f"model '{name}' has been replaced: ask again")
-        model, dictionaries, refused = _from_bytes(header, stored.arrays)
+        model, dictionaries, uniques = _from_bytes(header, stored.arrays)
         count = int(model.strata_sizes.sum()) if rows is None else rows
         stream = stream_of(session.secret(), PURPOSE, seed)
         generator = Generator(model, header.outputs, dictionaries, count, stream, header.redraws, details)
-        generator.refused = refused
+        generator.uniques, generator.unique_copies = uniques, header.unique_copies
         return remember(generator)
 
-    _check_detail_names(header.outputs, header.drawn, header.bounded, details=details)
+    _check_detail_names(header.outputs, header.drawn, header.bounded, partial=False, details=details)
     return Rows(load, _select(header.outputs, header.drawn, header.bounded, partial=False, details=details))
 
 
