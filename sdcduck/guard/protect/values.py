@@ -27,6 +27,7 @@ from sdcduck.guard.expressions import (
     without_repetition,
 )
 from sdcduck.guard.protect.groups import Released
+from sdcduck.guard.protect.materialize import set_apart
 from sdcduck.guard.protect.scope import Scope, aliased, refuse_query
 from sdcduck.guard.protect.terms import function_of_measures, terms_of
 from sdcduck.guard.refusals import Refused
@@ -266,11 +267,22 @@ def from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Rel
 def with_values(
     scope: Scope, columns: Sequence[str], table: exp.Table, values: Mapping[str, exp.Select]
 ) -> exp.Subquery:
-    """Group keys and numbers, and beside them numbers of values, each a query of its own."""
+    """Group keys and numbers, and beside them numbers of values, each a query of its own.
+
+    What such a query reads is worked out once for all groups, in a WITH. DuckDB 2.0 does so of itself, but not where an
+    `error()` stands in a lambda: it makes everything anew for each group, and time grows as the square of their number.
+    """
     made = exp.Select(expressions=[], from_=exp.From(this=named(table, GROUPS)))
     for column in columns:
         made.append("expressions", exp.column(column, GROUPS, quoted=True))
     for name, query in values.items():
+        added_up = query.args["from_"].this
+        if query.args.get("where") is not None and isinstance(added_up, exp.Subquery) and added_up.alias == VALUES:
+            place = exp.Null()
+            added_up.replace(place)
+            everything = set_apart(made, added_up.this, scope.progress.number())
+            scope.progress.made(everything)
+            place.replace(named(everything, VALUES))
         called = exp.to_identifier(name, quoted=True)
         made.append("expressions", exp.Alias(this=exp.Subquery(this=query), alias=called))
     scope.progress.made_around(made)
