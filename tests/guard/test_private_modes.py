@@ -13,6 +13,7 @@ from private_people import RECORDS, made
 import sdcduck
 from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard import Guard, Refused
+from sdcduck.methods.dp import noise
 
 pytest.importorskip("opendp")
 
@@ -139,6 +140,27 @@ def test_others_are_refused_and_it_is_said_what_to_write(
     with pytest.raises(Refused, match=said):
         guard.sql(question)
     assert costs(register) == before
+
+
+def test_whoever_is_there_nothing_but_noisy_counts_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each count is drawn as 1000: then the answers are the same, be somebody there, like nobody, or not there."""
+    monkeypatch.setattr(noise, "noisy", lambda totals, scale, gaussian: [1000] * len(totals))
+    odd = "CASE WHEN id = 7 THEN {} ELSE {} END AS {}"
+    like_nobody = ", ".join(
+        odd.format(value, name, name)
+        for name, value in (("region", "'zz'"), ("age", "500"), ("income", "'NaN'::DOUBLE"))
+    )
+    questions = [
+        *MODES,
+        "SELECT ill, histogram(region), histogram(floor(income / 2000)) FROM people GROUP BY ill ORDER BY ill",
+    ]
+    found = []
+    for place, records in enumerate(
+        (SKEWED, f"SELECT * REPLACE ({like_nobody}) FROM ({SKEWED})", f"FROM ({SKEWED}) WHERE id <> 7")
+    ):
+        with closing(sdcduck.open_guard(made(tmp_path / f"r{place}", records, per_question="50"))) as guard:
+            found.append([guard.sql(question).to_pylist() for question in questions])
+    assert found[0] == found[1] == found[2]
 
 
 def test_a_dimension_without_a_domain_has_none(tmp_path: Path) -> None:
