@@ -189,52 +189,107 @@ def answered(peer: str, python: str, file: Path, call: str) -> dict[str, Any]:
     return {one["question"]: one for one in map(json.loads, done.stdout.splitlines())}
 
 
+_CLIPPED = """(CASE WHEN income BETWEEN 0 AND 10000 THEN income WHEN income > 10000 AND income <= 1.7e308 THEN 10000.0
+    WHEN income < 0 AND income >= -1.7e308 THEN 0.0 END)"""
+_STEPS = "CAST({} * 1024 + 6755399441055744.0 - 6755399441055744.0 AS DOUBLE)"
+_KNOWN_ONES = "count_if(income BETWEEN -1.7e308 AND 1.7e308)"
+_KNOWN = f"{_KNOWN_ONES}, sum({_STEPS.format(_CLIPPED)})"
+_DISTANCE = f"({_CLIPPED} - 5000)"
+_SPREAD = f"sum({_STEPS.format(_DISTANCE)}), sum({_STEPS.format(f'({_DISTANCE} * {_DISTANCE})')})"
+_REGION = "CASE WHEN region BETWEEN 0 AND 19 THEN region END"
+ASKED = {
+    "count and sum in 20 groups": (
+        "SELECT region, count(*), sum(income) FROM {} WHERE age > {} GROUP BY region",
+        f"SELECT {_REGION} AS g, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} WHERE age > {{}} GROUP BY g",
+    ),
+    "mean of all": ("SELECT avg(income) FROM {} WHERE age > {}", f"SELECT {_KNOWN} FROM {{}} WHERE age > {{}}"),
+    "deviation in 20 groups": (
+        "SELECT region, stddev(income) FROM {} WHERE age > {} GROUP BY region",
+        f"SELECT {_REGION} AS g, {_KNOWN_ONES}, {_SPREAD} FROM {{}} WHERE age > {{}} GROUP BY g",
+    ),
+    "median of all": (
+        "SELECT median(income) FROM {} WHERE age > {}",
+        f"SELECT histogram(CAST(round({_CLIPPED} / 10) AS INTEGER)) FROM {{}} WHERE age > {{}}",
+    ),
+    "subtotals of 20 groups": (
+        "SELECT region, count(*) FROM {} WHERE age > {} GROUP BY ROLLUP (region)",
+        f"SELECT {_REGION} AS g, count(*) FROM {{}} WHERE age > {{}} GROUP BY g",
+    ),
+}
+"""Questions, and SQL by hand that makes what noise is added to: values within their bounds, in steps of a grid."""
+
+
 def guarded(con: duckdb.DuckDBPyConnection, records: int) -> Table:
-    """Questions to a guard beside the same ones in plain SQL over the same records, each of them a new one."""
-    questions = {
-        "count and sum in 20 groups": "SELECT region, count(*), sum(income) FROM {} WHERE age > {} GROUP BY region",
-        "mean of all": "SELECT avg(income) FROM {} WHERE age > {}",
-        "deviation in 20 groups": "SELECT region, stddev(income) FROM {} WHERE age > {} GROUP BY region",
-        "median of all": "SELECT median(income) FROM {} WHERE age > {}",
-        "subtotals of 20 groups": "SELECT region, count(*) FROM {} WHERE age > {} GROUP BY ROLLUP (region)",
-    }
+    """Questions to a guard beside the same ones in plain SQL over the same records, each of them a new one.
+
+    By hand is the least that any system takes which holds to the same bounds and the same grid: SQL written for this
+    question alone, and the noise of its numbers, without planning and without a ledger.
+    """
     con.execute(
         f"""CREATE OR REPLACE TABLE asked AS SELECT i AS id, i // 2 AS owner, i % 20 AS region, i * 7 % 90 AS age,
         (hash(i) % 10000)::DOUBLE AS income FROM range({records}) t(i)"""
     )
     table = Table(
-        "question", "plain CPU s", "CPU s", "times plain", title=f"A guard with noise over {records:,} records"
-    )
+        "question", "plain CPU s", "by hand", "guard", "by hand / plain", "guard / plain", "guard / by hand",
+        title=f"A guard with noise over {records:,} records",
+    )  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         register = Path(folder) / "register.duckdb"
         con.execute(f"ATTACH '{register}' AS r; CREATE TABLE r.people AS FROM asked")
         con.execute("CREATE TABLE r.visits AS SELECT * EXCLUDE (id) FROM asked; DETACH r")
-        shared = """dimensions := ['region', 'age'], measures := ['income'], bounds := {'income': [0, 10000]},
-            domains := {'region': range(0, 20)}, method := 'dp', epsilon := 100, delta := 1e-12, per_question := 0.5"""
-        with sdcduck.connect(str(register)) as own:
-            own.execute(f"FROM sdc_protect('people', unit := 'id', {shared})").fetchall()
-            own.execute(f"FROM sdc_protect('visits', unit := 'owner', contributions := 2, {shared})").fetchall()
+        own = """dimensions := ['region', 'age'], measures := ['income'], bounds := {'income': [0, 10000]},
+            method := 'dp', epsilon := 100, delta := 1e-12, per_question := 0.5"""
+        public = f"{own}, domains := {{'region': range(0, 20)}}"
+        with sdcduck.connect(str(register)) as protected:
+            protected.execute(f"FROM sdc_protect('people', unit := 'id', {public})").fetchall()
+            protected.execute(f"FROM sdc_protect('visits', unit := 'owner', contributions := 2, {public})").fetchall()
         with closing(sdcduck.open_guard(register)) as guard:
-            for name, question in questions.items():
-                compared_with(table, con, guard, name, question, "people")
-            name = next(iter(questions))
+            for name, (question, by_hand) in ASKED.items():
+                compared_with(table, con, guard, name, question, "people", by_hand=by_hand)
+            name, (question, _) = next(iter(ASKED.items()))
             first = """SELECT region, sum(n), sum(s) FROM (SELECT owner, region, count(*) AS n, sum(income) AS s FROM {}
                 WHERE age > {} GROUP BY owner, region) GROUP BY region"""
             named = f"{name}, two rows a unit, beside grouping by unit first"
-            compared_with(table, con, guard, named, questions[name], "visits", first)
+            compared_with(table, con, guard, named, question, "visits", first)
+        with sdcduck.connect(str(register)) as protected:
+            protected.execute("FROM sdc_unprotect('people')").fetchall()
+            private = f"{own}, domains := {{'region': 'private'}}"
+            protected.execute(f"FROM sdc_protect('people', unit := 'id', {private})").fetchall()
+        with closing(sdcduck.open_guard(register)) as guard:
+            plain = "SELECT region, count(*), sum(income) FROM {} WHERE age > {} GROUP BY region"
+            by_hand = (
+                f"SELECT region, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} WHERE age > {{}} GROUP BY region"
+            )
+            compared_with(table, con, guard, f"{name}, which nobody may know", plain, "people", by_hand=by_hand)
     return table
 
 
+def with_noise(con: duckdb.DuckDBPyConnection, sql: str) -> None:
+    """The totals of a query written by hand, and noise for each number."""
+    rows = con.execute(sql).fetchall()
+    numbers = [int(value) for row in rows for value in row if isinstance(value, int | float)]
+    grid_noise(1000.0, max(1, len(numbers)))
+
+
 def compared_with(
-    table: Table, con: duckdb.DuckDBPyConnection, guard: Guard, name: str, question: str, of: str, beside: str = ""
-) -> None:
-    """Add a row for one question, asked of both in turn; ``beside``: of DuckDB in other words."""
-    plain, private = [], []
-    for age in range(5):
+    table: Table, con: duckdb.DuckDBPyConnection, guard: Guard, name: str, question: str, of: str, beside: str = "",
+    by_hand: str = "",
+) -> None:  # fmt: skip
+    """Add a row for one question, asked of all in turn; ``beside``: of DuckDB in other words."""
+    plain, private, written = [], [], []
+    for age in range(7):
         plain.append(cpu(lambda at=age: con.execute((beside or question).format("asked", at)).fetchall(), 1))
+        if by_hand:
+            written.append(cpu(lambda at=age: with_noise(con, by_hand.format("asked", at)), 1))
         private.append(cpu(lambda at=age: guard.sql(question.format(of, at)), 1))
     least, most = statistics.median(plain), statistics.median(private)
-    table.add_row(name, f"{least:.3f}", f"{most:.3f}", f"{most / least:.2f}")
+    cells = [f"{most / least:.2f}"]
+    if written:
+        hand = statistics.median(written)
+        cells = [f"{hand:.3f}", f"{most:.3f}", f"{hand / least:.2f}", *cells, f"{most / hand:.2f}"]
+    else:
+        cells = ["", f"{most:.3f}", "", *cells, ""]
+    table.add_row(name, f"{least:.3f}", *cells)
 
 
 def main() -> None:

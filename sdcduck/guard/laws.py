@@ -96,15 +96,18 @@ class Laws:
                 return drawn(statistic)
             return [] if policy is None else self.of(policy, statistic.kind)
 
-        return tuple(_worth(origin, laws_of) for origin in rewritten.columns)
+        twice = any(release.twice for release in rewritten.releases)
+        return tuple(_worth(origin, laws_of, apart=not twice) for origin in rewritten.columns)
 
 
-def _worth(origin: Origin, laws_of: Callable[[Statistic], Sequence[Law]]) -> Worth:
+def _worth(origin: Origin, laws_of: Callable[[Statistic], Sequence[Law]], *, apart: bool) -> Worth:
+    """What a column is worth; ``apart``: whether the numbers of two blocks have noise of their own each."""
     if any(method == PREVIEW for _, method in origin.protected):
         return Worth(origin.name, "made up")
     if not origin.protected:
         return Worth(origin.name, "group" if origin.grouped else "public")
-    if not origin.terms:
+    of_blocks = {statistic.cell.partition(".")[0] for _, statistic in origin.terms}
+    if not origin.terms or (len(of_blocks) > 1 and not apart):
         method = ", ".join(sorted({method for _, method in origin.protected}))
         return Worth(origin.name, "about the group", method)
     return worth_of_numbers(origin.name, origin.terms, laws_of, linear=origin.linear)

@@ -8,6 +8,9 @@ from collections.abc import Iterable
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded
 
+NO_RECORDS_BESIDE = (
+    "a join with records or answers: ask for counts, and join these; or compare with a number that is written out"
+)
 REASONS = {
     "SDC001": ("not valid SQL", "Correct the statement."),
     "SDC002": ("too long or too deeply nested", "Send a shorter statement."),

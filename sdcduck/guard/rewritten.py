@@ -82,6 +82,7 @@ class Release:
         adds_up: whether some numbers of the answer are sums of those of several groups.
         selects: the column of the number of units, by which groups appear that nobody may know; empty: all do.
         shown: how many of the columns were asked for: one more may be needed to choose the groups.
+        twice: whether it stands in several places of the query, with the same noise.
     """
 
     policy: str
@@ -93,6 +94,7 @@ class Release:
     adds_up: bool = False
     selects: str = ""
     shown: int | None = None
+    twice: bool = False
 
     @property
     def grouped(self) -> bool:

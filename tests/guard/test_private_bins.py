@@ -14,6 +14,7 @@ from private_people import RECORDS, made
 
 import sdcduck
 from sdcduck.catalog.cost_files import CostFile
+from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.guard import Guard, Refused
 
 pytest.importorskip("opendp")
@@ -179,6 +180,19 @@ def test_other_groups_of_a_measure_are_refused_and_it_is_said_what_to_write(
     with pytest.raises(Refused, match=said):
         guard.sql(question)
     assert guard.sql("SELECT questions FROM (SHOW sdc_budget)").to_pylist() == before
+
+
+def test_buckets_as_postgresql_has_them(guard: Guard) -> None:
+    asked = "SELECT width_bucket(income, 1000, 4000, 3) AS b, count(*) AS n FROM people GROUP BY 1 ORDER BY 1"
+    rows = guard.sql(to_duckdb(asked, "census")).to_pylist()
+    assert [row["b"] for row in rows] == [0, 1, 2, 3, 4, None]
+    true = plain(
+        "SELECT count_if(income < 1000), count_if(income BETWEEN 2000 AND 2999.99), count_if(income >= 4000) FROM people"
+    )
+    assert [rows[place]["n"] for place in (0, 2, 4)] == pytest.approx(list(true[0]), abs=12)
+    for odd in ("4000, 1000, 3", "0, 10, 2.5", "0, age, 3"):  # what is left as it is, the guard refuses with a lesson
+        with pytest.raises(Refused, match=r"floor\("):
+            guard.sql(to_duckdb(asked.replace("1000, 4000, 3", odd), "census"))
 
 
 def test_a_measure_without_bounds_has_no_bins(tmp_path: Path) -> None:

@@ -88,7 +88,6 @@ def test_parameters_and_descriptions(guard: Guard, tmp_path: Path) -> None:
 
 REFUSED = {
     "other numbers beside": "SELECT * FROM sdc_confidence('SELECT count(*) AS n FROM people'), (SELECT count(*) FROM people WHERE ill)",
-    "twice": "FROM sdc_confidence('SELECT count(*) AS n FROM people') a, sdc_confidence('SELECT count(*) AS n FROM people') b",
     "one in another": "FROM sdc_confidence('FROM sdc_confidence(''SELECT count(*) AS n FROM people'')')",
     "subtotals": "FROM sdc_confidence('SELECT region, count(*) AS n FROM people GROUP BY ROLLUP (region)')",
     "no noise": "FROM sdc_confidence('SELECT 1 AS one')",
@@ -106,6 +105,19 @@ def test_what_has_no_intervals_is_refused_and_not_charged(guard: Guard, tmp_path
     with pytest.raises(Refused, match=r"SDC0(05|21|40|81)"):
         guard.sql(REFUSED[why])
     assert charges(tmp_path) == 0
+
+
+def test_the_same_numbers_twice_are_one_draw(guard: Guard, tmp_path: Path) -> None:
+    """So the intervals of both hold, whatever else of them is asked; it is charged once, and no noise averages out."""
+    asked = "sdc_confidence('SELECT count(*) AS n FROM people')"
+    (row,) = guard.sql(f"SELECT a.*, b.n AS m, b.n_lower AS l FROM {asked} a, {asked} b").to_pylist()
+    assert (row["m"], row["l"]) == (row["n"], row["n_lower"])
+    (both,) = guard.sql("SELECT (SELECT count(*) FROM people) AS a, (SELECT count(*) FROM people) AS b").to_pylist()
+    assert both["a"] == both["b"] == row["n"]
+    assert charges(tmp_path) == 1
+    # What both add up to has no noise of two draws: nothing is said where it is not known.
+    two = "(SELECT count(*) AS n FROM people) AS a, (SELECT count(*) AS n FROM people) AS b"
+    assert guard.noise(f"SELECT a.n + b.n AS n FROM {two}").to_pylist()[0]["sd"] is None
 
 
 def test_a_number_whose_law_is_not_known_has_none(guard: Guard) -> None:

@@ -7,6 +7,7 @@ text, so nothing here decides what is safe.
 from __future__ import annotations
 
 import re
+from decimal import Decimal
 from functools import lru_cache
 from itertools import pairwise
 
@@ -33,7 +34,8 @@ _ONLY_POSTGRES = re.compile(
 
 _LOOSE = (exp.Where, exp.Having, exp.Connector, exp.Not, exp.Paren)  # around these IN means what = ANY does
 _SETTLED = re.compile(
-    r"\b(?:any|all)\s*\(\s*\(?\s*(?:array\s*\[|')|\bpercentile_\w{4}\s*\(\s*(?:array\s*\[|\$)|^\s*values\b", re.I
+    r"\b(?:any|all)\s*\(\s*\(?\s*(?:array\s*\[|')|\bpercentile_\w{4}\s*\(\s*(?:array\s*\[|\$)|^\s*values\b|\bwidth_bucket\s*\(",
+    re.I,
 )
 
 
@@ -179,6 +181,26 @@ def _settle_quantile(within: exp.WithinGroup) -> None:
     within.replace(exp.Array(expressions=found) if isinstance(quantile.this, exp.Array) else found[0])
 
 
+def _settle_bucket(bucket: exp.WidthBucket) -> None:
+    """A bucket in arithmetic; one of lists, or of borders that are no rising numbers, stays for the guard to refuse.
+
+    >>> to_duckdb("SELECT width_bucket(a, 0, 60, 7) FROM t", "")
+    'SELECT CASE WHEN a < 0 THEN 0 WHEN a >= 60 THEN 8 ELSE CAST(FLOOR((a - 0) * 7 / 60) AS INT) + 1 END FROM t'
+    """
+    value, ends = bucket.this, [bucket.args.get(part) for part in ("min_value", "max_value", "num_buckets")]
+    try:
+        low, high, number = (Decimal(end.sql("duckdb")) for end in ends if end is not None)
+    except (ValueError, ArithmeticError):
+        return
+    if not low < high or number < 1 or number != int(number):
+        return
+    at = exp.paren(value.copy()) if isinstance(value, exp.Binary) else value
+    text = at.sql("duckdb")
+    steps = f"CAST(floor(({text} - {low}) * {number} / {high - low}) AS INTEGER) + 1"
+    case = f"CASE WHEN {text} < {low} THEN 0 WHEN {text} >= {high} THEN {number + 1} ELSE {steps} END"
+    bucket.replace(sqlglot.parse_one(case, read="duckdb"))
+
+
 def _as_table(values: exp.Values) -> exp.Expr:
     """``VALUES (1), (2)`` as a question, with the names that PostgreSQL gives its columns.
 
@@ -214,6 +236,8 @@ def _written(trees: list[exp.Expr | None], sql: str, database: str) -> str:
     for quantile in list(tree.find_all(exp.WithinGroup)):
         _settle_quantile(quantile)
     _put_templates(tree)
+    for bucket in list(tree.find_all(exp.WidthBucket)):
+        _settle_bucket(bucket)
     for call in reversed(list(tree.find_all(exp.SimilarTo, exp.Format))):
         if isinstance(call, exp.SimilarTo):
             call.replace(exp.Anonymous(this="similar_to_of_postgres", expressions=[call.this, call.expression]))

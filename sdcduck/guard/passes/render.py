@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
@@ -95,7 +96,7 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
     if outer is None or len(texts) < len(grouped):
         return None
     blocks = dict(zip(numbers, texts, strict=True))
-    releases = []
+    releases: list[Release] = []
     for name, made in numbers.items():
         if made.drawn is None:
             continue
@@ -105,9 +106,9 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
             cells = "" if grouping.cells is None else _rendered(grouping.cells, subscripts)
             if exact is None or cells is None:
                 return None
-            releases.append(_release(made.drawn, grouping, cells, exact))
+            release = _drawn_once(_release(made.drawn, grouping, cells, exact), releases)
             before, after = grouping.around
-            together.append(f"{before}{releases[-1].stands_for}{after}")
+            together.append(f"{before}{release.stands_for}{after}")
             texts += [text for text in (exact, cells) if text]
         blocks[name] = " UNION ALL ".join(together)
 
@@ -142,6 +143,17 @@ def _release(drawn: Drawn, grouping: Grouping, cells: str, totals: str) -> Relea
         drawn.policy, stands_for, cells, totals, grouping.keys, columns, grouping.adds_up, grouping.selects,
         len(drawn.totals),
     )  # fmt: skip
+
+
+def _drawn_once(release: Release, releases: list[Release]) -> Release:
+    """A release, or the same one that is there already: numbers that stand twice in a query are the same numbers."""
+    for place, other in enumerate(releases):
+        same = replace(release, stands_for=other.stands_for, adds_up=other.adds_up, twice=other.twice) == other
+        if same:
+            releases[place] = replace(other, adds_up=other.adds_up or release.adds_up, twice=True)
+            return other
+    releases.append(release)
+    return release
 
 
 def _check_drawn(draft: Draft) -> None:

@@ -24,9 +24,11 @@ from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.relations import Role
+from sdcduck.guard.relations import Label, Role
 
 _LARGEST_SQUARED = "1e11"  # of larger values the squares could overflow where many are added up, and tell of them
+_OF_PARTS = (exp.Case, exp.If, exp.Greatest, exp.Least)
+_BY_PARTS = "; add up each part by itself: sum(x) FILTER (WHERE x < 3000) + 3000 * count(*) FILTER (WHERE x >= 3000)"
 _OF_ANY_ROW = (exp.Min, exp.Max, exp.AnyValue, exp.LogicalAnd, exp.LogicalOr)
 
 
@@ -99,14 +101,17 @@ def _of_groups_instead(scope: Scope, node: exp.Expr) -> str:
     name = value.name
     if isinstance(node, (exp.Max, exp.Min)) and scope.of_domain(value) is not None:
         return f"; write quantile_cont({name}, {'0.95' if isinstance(node, exp.Max) else '0.05'})"
-    if isinstance(node, exp.Mode):
-        return f"; write SELECT {name}, count(*) .. GROUP BY {name} ORDER BY count(*) DESC LIMIT 1"
+    if scope.sources[value.table].label is Label.PUBLIC:
+        return f"; write {name} alone, and GROUP BY .., {name}"
     return f"; write SELECT {name}, count(*) .. GROUP BY {name}"
 
 
 def _instead(scope: Scope, node: exp.Expr) -> str:
     """The name of an aggregate that is not answered, and what to write in its place where it is of a measure."""
-    name, column = duckdb_name(node), value_of(node) or node.this
+    of = node.expressions[0] if isinstance(node, exp.AnonymousAggFunc) and node.expressions else node.this
+    name, column = duckdb_name(node), value_of(node) or of
+    if isinstance(scope.method, DifferentialPrivacy) and name in _WRITTEN and isinstance(column, exp.Column):
+        return f"{name}; write {_WRITTEN[name].format(column.name)}"
     if not isinstance(column, exp.Column) or scope.role(column) is not Role.MEASURE or not scope.method.sums:
         return name
     if isinstance(scope.method, DifferentialPrivacy) and (isinstance(node, exp.Mode) or is_histogram(node)):
@@ -116,6 +121,19 @@ def _instead(scope: Scope, node: exp.Expr) -> str:
         share = "0.95" if isinstance(node, exp.Max) else "0.05"
         return f"{name}; write quantile_cont({column.name}, {share})"
     return f"{name}; write sum({column.name}) or avg({column.name})"
+
+
+_WRITTEN = {
+    "entropy": "SELECT {0}, count(*) .. GROUP BY {0}",
+    "first": "mode({0}), or SELECT {0}, count(*) .. GROUP BY {0}",
+    "last": "mode({0}), or SELECT {0}, count(*) .. GROUP BY {0}",
+    "mad": "quantile_cont({0}, 0.75) - quantile_cont({0}, 0.25)",
+    "skewness": "quantile_cont({0}, 0.05), median({0}) and quantile_cont({0}, 0.95)",
+    "kurtosis": "quantile_cont({0}, 0.05), median({0}) and quantile_cont({0}, 0.95)",
+    "geomean": "exp(avg(ln({0} + 1))) - 1, or without the 1 where the bounds are above 0",
+    "geometric_mean": "exp(avg(ln({0} + 1))) - 1, or without the 1 where the bounds are above 0",
+}
+"""What to write in place of an aggregate of a column that is not answered under differential privacy."""
 
 
 def _with_units(scope: Scope, distinct: exp.Distinct, condition: str) -> tuple[str, int]:
@@ -213,7 +231,10 @@ def _of_terms(scope: Scope, node: exp.Sum | exp.Avg, value: exp.Expr, rest: _Res
     if terms is None and isinstance(scope.method, DifferentialPrivacy) and isinstance(value, exp.Column):
         raise Refused("SDC081", f"a number of '{value.name}', a dimension without a domain of whole numbers")
     if terms is None:
-        raise Refused("SDC041", "sum and avg take measures, also added up, times constants or in functions with bounds")
+        parts = _BY_PARTS if isinstance(scope.method, DifferentialPrivacy) and value.find(*_OF_PARTS) else ""
+        raise Refused(
+            "SDC041", f"sum and avg take measures, also added up, times constants or in functions with bounds{parts}"
+        )
     if not isinstance(node, exp.Sum):
         if rest.filled or rest.elsewhere:
             raise Refused("SDC052", "avg of CASE .. ELSE 0, or of coalesce; use FILTER")

@@ -12,6 +12,7 @@ from sdcduck.guard.expressions import (
     RELEASED,
     column_names,
     conjuncts,
+    grouping_sets,
     has_aggregate,
     is_query,
     owner,
@@ -206,17 +207,7 @@ class Block:
             shown = [not column.table and column.name in names for column in by.find_all(exp.Column)]
             if not shown or not all(shown) or has_aggregate(by):
                 by.replace(split.outer(_written_out(by, select)))
-        if not keys and not released.aggregates:
-            if not split.values:
-                raise Refused("SDC045", "nothing is counted or added up")
-            released.aggregates[numbers.count("true")] = "_a0"  # one row
-        made = (
-            of_units(self.scope, released, numbers)
-            if isinstance(numbers, OfUnits)
-            else of_records(self.scope, released)
-        )
-        table = self.scope.progress.numbered(made)
-        inner = with_values(self.scope, made.columns, table, split.values) if split.values else named(table, RELEASED)
+        inner = self._numbers_of(released, split.values)
         for clause in ("joins", "where", "group", "having"):
             select.set(clause, None)
         select.set("expressions", outer_items)
@@ -233,6 +224,22 @@ class Block:
         return Relation(
             Label.RELEASED, column_names(select), identified_by=identified_by, hides_few=hides_few, one_row=one_row
         )
+
+    def _numbers_of(self, released: Released, values: Mapping[str, exp.Select]) -> exp.Expr:
+        """What is published of the block: a table, or a subquery with what is worked out of counts of values."""
+        scope, numbers = self.scope, released.numbers
+        scope.works_out_values = bool(values)
+        if not released.aggregates and not released.keys:
+            if not values:
+                raise Refused("SDC045", "nothing is counted or added up")
+            if scope.policy.privacy.holds:  # a number that nobody asked for would take its share of the question
+                return with_values(scope, (), None, values)
+            released.published(numbers.count("true"))  # one row
+        if values and scope.policy.privacy.holds and grouping_sets(scope.select.args.get("group")) is not None:
+            released.published(numbers.count("true"))  # which subtotals there are is known of counts
+        made = of_units(scope, released, numbers) if isinstance(numbers, OfUnits) else of_records(scope, released)
+        table = scope.progress.numbered(made)
+        return with_values(scope, made.columns, table, values) if values else named(table, RELEASED)
 
 
 def _numbers(scope: Scope) -> OfUnits | OfRecords:

@@ -71,6 +71,8 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | exp.Select | None:
     if any(sets is None or not isinstance(node, exp.Grouping) for node in about.values()):
         raise Refused("SDC081", "a number that is worked out over records")
     chosen_by = _number_of_units(scope) if is_private(level, keys) else None
+    if not totals and chosen_by is None and scope.works_out_values and sets is None:
+        return possible_groups(level, keys)
     if not totals and chosen_by is None:
         return _declared(level, keys, plain=sets is None and not about)
     if sets is None:

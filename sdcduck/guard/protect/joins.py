@@ -12,7 +12,7 @@ from sdcduck.guard.protect.intervals import Border, border_of, in_two, interval_
 from sdcduck.guard.protect.materialize import compared, joined, set_apart
 from sdcduck.guard.protect.scalar_subqueries import JOINED
 from sdcduck.guard.protect.scope import Scope, source_of
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import NO_RECORDS_BESIDE, Refused
 from sdcduck.guard.relations import Label, Unique
 from sdcduck.quoting import folded, identifier
 
@@ -141,7 +141,7 @@ def check_joins(scope: Scope) -> None:
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
         if scope.policy.privacy.holds and (relation.label is not Label.PUBLIC or relation.source is None):
-            raise Refused("SDC081", "a join with records or answers: ask for counts, and join these")
+            raise Refused("SDC081", NO_RECORDS_BESIDE)
         if relation.one_row and kind == _INNER[2] and join.args.get("on") is None:
             join.set("this", _apart(scope, join.this))
             continue

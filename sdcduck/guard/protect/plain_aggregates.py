@@ -4,6 +4,7 @@
 
     count(x ORDER BY y)                             count(x)
     approx_count_distinct(x)                        count(DISTINCT x)
+    mode() WITHIN GROUP (ORDER BY x)                mode(x)
     avg(CASE WHEN c THEN 1 WHEN NOT c THEN 0 END)   avg(CASE WHEN c THEN 1 ELSE 0 END) FILTER (WHERE c IS NOT NULL)
 
 The last is what dbplyr makes of ifelse(c, 1, 0).
@@ -37,11 +38,22 @@ def settle_aggregates(select: exp.Select) -> None:
         order = aggregate.this
         if isinstance(aggregate, _WITHOUT_ORDER) and isinstance(order, exp.Order) and not aggregate.expressions:
             aggregate.set("this", order.this)
+        around = aggregate.parent
+        if isinstance(aggregate, exp.Mode) and isinstance(around, exp.WithinGroup) and not aggregate.this:
+            _settle_mode(aggregate, around)
         if isinstance(aggregate, exp.ApproxDistinct) and is_aggregate(aggregate):
             different = exp.Distinct(expressions=[aggregate.this])
             aggregate.replace(typed(exp.Count(this=different, big_int=True), aggregate))
         if isinstance(aggregate, _TWO_SIDED) and is_aggregate(aggregate):
             _settle_two_sides(aggregate)
+
+
+def _settle_mode(mode: exp.Mode, within: exp.WithinGroup) -> None:
+    """The first of equally frequent values is that which the order says: the other way round it would be the last."""
+    order = within.expression
+    if isinstance(order, exp.Order) and len(order.expressions) == 1 and not order.expressions[0].args.get("desc"):
+        mode.set("this", order.expressions[0].this)
+        within.replace(mode)
 
 
 def _settle_two_sides(aggregate: exp.Expr) -> None:

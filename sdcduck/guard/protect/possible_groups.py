@@ -38,7 +38,7 @@ from sdcduck.guard.protect.bins import borders_of, clip, is_binned, steps_of, wi
 from sdcduck.guard.protect.materialize import APART
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scope import Scope, aliased
-from sdcduck.guard.refusals import Refused
+from sdcduck.guard.refusals import NO_RECORDS_BESIDE, Refused
 from sdcduck.quoting import folded, identifier
 
 _CLAUSES = frozenset(["expressions", "from_", "joins", "where", "with_"])
@@ -208,7 +208,7 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
     aliases = {alias}
     for join in joins:
         if not _is_public(join.this, scope.progress, _apart(select)):
-            raise Refused("SDC081", "a join with records or answers: ask for counts, and join these")
+            raise Refused("SDC081", NO_RECORDS_BESIDE)
         aliases.add(join.this.alias_or_name)
         on = join.args.get("on")
         found.public.add(join.this.alias_or_name)
@@ -264,7 +264,7 @@ def _check_with(scope: Scope, select: exp.Select) -> None:
     with_ = select.args.get("with_")
     for cte in with_.expressions if with_ is not None else []:
         if not cte.alias.startswith(APART) or not _is_public(cte.this, scope.progress, set()):
-            raise Refused("SDC081", "records beside a WITH that is not public")
+            raise Refused("SDC081", "records compared with an answer: ask for that first, and write its value")
         if cte.find(*TIMES) is not None:
             raise Refused("SDC081", "the time of day: write the date")
 

@@ -40,6 +40,7 @@ class Scope:
         original: the block as it was, where its records may be looked at once more; None: they are not.
         policy: that it is answered under.
         agreed: the identities of the relations that this is the policy of.
+        works_out_values: whether its records are counted by values for a mode or a histogram beside its own numbers.
     """
 
     def __init__(
@@ -59,6 +60,7 @@ class Scope:
         self.relation = sources[self.alias]
         self.records_sql = identifier(self.alias)
         self._conditions: dict[str, str] = {}
+        self.works_out_values = False
 
     def answer_under(self, policy: Policy, agreed: set[int]) -> None:
         """Say under which policy the block is answered, and of which relations it is the policy."""

@@ -17,7 +17,7 @@ from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.statistics import statistic
-from sdcduck.guard.protect.values import is_of_values, number_by_values, number_of_values
+from sdcduck.guard.protect.values import counts_values, is_of_values, number_by_values, number_of_values
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
 
@@ -97,11 +97,12 @@ class Split:
         several = quantiles(node)
         if several:
             return exp.Array(expressions=[self._aggregate(one, condition) for one in several])
-        if not self.scope.method.groups_tell and is_of_values(self.scope, node):
+        of_values = is_of_values(self.scope, node)
+        if of_values and not self.scope.method.groups_tell and not counts_values(node):
             column = self.released.published(distinct_values(self.scope, node, condition))
             self.described.learn(column, node)
             return released(column, node)
-        if is_of_values(self.scope, node):
+        if of_values:
             name = f"_n{len(self.values)}"
             self.values[name] = number_of_values(self.scope, node, condition, self.released)
             self.described.worked_out(name, node)

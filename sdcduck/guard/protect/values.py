@@ -46,8 +46,13 @@ def is_of_values(scope: Scope, node: exp.Expr) -> bool:
         return False
     columns = list(value.find_all(exp.Column))
     if not isinstance(node, exp.Count) and scope.has_measure(value):
-        return False
+        return counts_values(node) and scope.policy.privacy.holds and not isinstance(value, exp.Column)
     return bool(columns) and all(scope.kind_of(column) < 0 for column in columns)
+
+
+def counts_values(node: exp.Expr) -> bool:
+    """Whether this is a mode or a histogram, for which records are counted by their values."""
+    return isinstance(node, exp.Mode) or is_histogram(node)
 
 
 def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released: Released) -> exp.Select:
@@ -60,7 +65,7 @@ def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     assert value is not None
     refuse_query(value, condition)
     groups = same_groups(scope, released.keys, condition, _name_of(node))
-    if isinstance(node, exp.Mode) or is_histogram(node):
+    if counts_values(node):
         groups.append("expressions", parse_one("count(*) AS _n", read="duckdb"))
     parts = value.expressions if isinstance(value, exp.Tuple) else [value]
     names = ["_value", *(f"_value{place}" for place in range(1, len(parts)))]
@@ -87,7 +92,9 @@ def number_of_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
             f"list({VALUES}.{name} ORDER BY {VALUES}._value) FILTER (WHERE {VALUES}._value IS NOT NULL)"
             for name in ("_value", "_n")
         )
-        shown = parse_one(f"map({values}, CAST({numbers} AS UBIGINT[]))", read="duckdb")
+        # Under differential privacy a count may be negative.
+        kind = "BIGINT" if scope.policy.privacy.holds else "UBIGINT"
+        shown = parse_one(f"map({values}, CAST({numbers} AS {kind}[]))", read="duckdb")
     elif isinstance(node, (exp.GroupConcat, exp.ArrayAgg)):
         shown = _listed(node, published)
     else:
@@ -265,14 +272,16 @@ def from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Rel
 
 
 def with_values(
-    scope: Scope, columns: Sequence[str], table: exp.Table, values: Mapping[str, exp.Select]
+    scope: Scope, columns: Sequence[str], table: exp.Table | None, values: Mapping[str, exp.Select]
 ) -> exp.Subquery:
-    """Group keys and numbers, and beside them numbers of values, each a query of its own.
+    """Group keys and numbers, if there are any, and beside them numbers of values, each a query of its own.
 
     What such a query reads is worked out once for all groups, in a WITH. DuckDB 2.0 does so of itself, but not where an
     `error()` stands in a lambda: it makes everything anew for each group, and time grows as the square of their number.
     """
-    made = exp.Select(expressions=[], from_=exp.From(this=named(table, GROUPS)))
+    made = exp.Select(expressions=[])
+    if table is not None:
+        made.set("from_", exp.From(this=named(table, GROUPS)))
     for column in columns:
         made.append("expressions", exp.column(column, GROUPS, quoted=True))
     for name, query in values.items():
