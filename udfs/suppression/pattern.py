@@ -25,12 +25,14 @@ from sdcduck.methods.suppression.patterns import (
     Roles,
     UnsafePatternError,
     choose_cells,
+    chosen_before,
 )
 from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
 from sdcduck.udfs.rule_sets import completed, is_given, naming
+from sdcduck.udfs.suppression.published import published_secondary
 from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
@@ -145,6 +147,8 @@ class Call:
         earlier: what was published before.
         own: numbers of the grouping sets that the publication itself has.
         arguments: options and rules by name, as a function takes them, for storing.
+        published: the name under which the same cells are published already, with the same rules and data; None:
+            nothing is known of that.
     """
 
     publication: Publication
@@ -154,6 +158,7 @@ class Call:
     earlier: tuple[Earlier, ...] = ()
     own: tuple[int, ...] = ()
     arguments: Mapping[str, Any] = field(default_factory=dict)
+    published: str | None = None
 
     @property
     def freq(self) -> str:
@@ -349,6 +354,17 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
         protection=widths(inner, primary, options) if options.protect_intervals else None,
     )  # fmt: skip
     roles = Roles(primary, forced, hidden, inner.flag("_sdc_ignored"))
+    before = None
+    # What is published is what is audited; to choose it again takes as long as to publish it.
+    if call.published is not None and not call.earlier and (options.protect_intervals or options.improve):
+        cells, keys = call.publication.cells(extend=call.extend), call.publication.quoted_dimensions
+        before = published_secondary(session, call.published, cells, keys, call.levels, primary, forced, hidden)
+    if before is not None:
+        try:
+            chosen = chosen_before(inner, roles, choice, before, check=checkpoint())
+            return Pattern(**vars(chosen), inner=inner, primary=primary, forced=forced, hidden=hidden)
+        except UnsafePatternError:
+            pass  # with forced cells a pattern may give some away: it is chosen again, which tells which
     try:
         chosen = choose_cells(inner, roles, choice, progress=shown_checkpoint(), check=checkpoint())
     except UnsafePatternError:
@@ -385,10 +401,12 @@ def read_call(
     publication = resolve(session, text, reserved)
     stored = None if _is_query(str(text)) else catalog.publication(cursor, str(text).strip())
     given = any(is_given(name, argument) for name, argument in zip(ARGUMENTS, arguments, strict=True))
+    published = None
     arguments, found = completed(cursor, rule_set, ARGUMENTS, arguments)
     if stored is not None and stored.arguments is not None and not given and found is None:
         if not again and digest(cursor, publication) != stored.fingerprint:
             raise SDCError(f"the data of '{stored.name}' changed since it was published; use sdc_publish again")
+        published = None if again else stored.name
         before = json.loads(stored.arguments)
         # An argument that came after the publication was off when it was made.
         arguments = [before.get(name, False if name == "protect_intervals" else None) for name in ARGUMENTS]
@@ -416,6 +434,7 @@ def read_call(
         earlier,
         tuple(joint.sets.index(columns) for columns in publication.sets),
         {**dict(zip(ARGUMENTS, arguments, strict=True)), "protect_intervals": options.protect_intervals},
+        published,
     )
 
 

@@ -336,7 +336,8 @@ def plan_optimum(
 
     def solve() -> pa.Table:
         # Without a width a primary cell would count as protected where it is given away.
-        call_of = replace(call, options=replace(call.options, protect_intervals=True, improve=True, every_width=True))
+        options = replace(call.options, protect_intervals=True, improve=True, every_width=True)
+        call_of = replace(call, options=options, published=None)
         pattern = choose_pattern(session, call_of)
         inner = pattern.inner
         if (inner.inner_value < 0).any():

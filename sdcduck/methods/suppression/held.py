@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sdcduck.methods.suppression.moves import MOVED, Moves, Task
+from sdcduck.methods.suppression.known import MOVED, Known, Task
+from sdcduck.methods.suppression.moves import Moves
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -44,14 +45,14 @@ class Terms:
 class Held:
     """A pattern with the moves that show that it protects; ``pattern`` has hidden cells among the suppressed ones."""
 
-    def __init__(self, moves: Moves, terms: Terms, pattern: Booleans) -> None:
-        self.moves, self.terms = moves, terms
+    def __init__(self, moves: Moves, terms: Terms, known: Known, pattern: Booleans) -> None:
+        self.moves, self.terms, self.known = moves, terms, known
         self.pattern = pattern.copy()
         self.needed: dict[Task, frozenset[int]] = {}
 
     def copy(self) -> Held:
         """The same, to be tried on."""
-        other = Held(self.moves, self.terms, self.pattern)
+        other = Held(self.moves, self.terms, self.known, self.pattern)
         other.needed = dict(self.needed)
         return other
 
@@ -71,6 +72,8 @@ class Held:
         Args:
             taste: (N,), factors of the costs.
         """
+        if self._done(task):
+            return True
         # In a large publication what the pattern has is looked through more cheaply than everything.
         if self.moves.large and not rounds and self._again(task, self.pattern):
             return True
@@ -85,17 +88,17 @@ class Held:
             moved = self.moves.cheapest(task, full, allowed)
             if moved is None:
                 break
-            far = np.abs(moved)
+            far = np.abs(moved.far)
             total = float(new[far > MOVED].sum())
             if total < least:
-                best, least = far > MOVED, total
+                best, least = moved, total
             if total == 0:
                 break
             full = new / np.maximum(far, _SETTLED)
         if best is None:
             return False
-        self.pattern |= best
-        self._keep(task, best)
+        self.pattern |= np.abs(best.far) > MOVED
+        self._keep(task, self.known.add(task, best))
         return True
 
     def reached(self, task: Task) -> Task | None:
@@ -115,13 +118,16 @@ class Held:
         self,
         cells: Indices,
         permitted: Callable[[Booleans], bool] | None = None,
-        enough: Callable[[], bool] | None = None,
+        enough: Callable[[int], bool] | None = None,
     ) -> None:
-        """Publish the cells in this order, each if all tasks can be done without it (and it is permitted)."""
+        """Publish the cells in this order, each if all tasks can be done without it (and it is permitted).
+
+        ``enough`` is asked before each, with its place.
+        """
         hardest: dict[Task, int] = {}
         self.moves.within(self.pattern)
         for turn, cell in enumerate(cells.tolist()):
-            if enough is not None and enough():
+            if enough is not None and enough(turn):
                 return
             self.pattern[cell] = False
             users = [task for task, needs in self.needed.items() if cell in needs]
@@ -129,7 +135,7 @@ class Held:
             users.sort(key=lambda task: -hardest.get(task, -1))
             before, self.needed = self.needed, dict(self.needed)
             for task in users:
-                if not self._again(task, self.pattern):
+                if not self._done(task) and not self._again(task, self.pattern):
                     hardest[task] = turn
                     break
             else:
@@ -145,11 +151,18 @@ class Held:
         moved = self.moves.cheapest(task, price, allowed, again=True, everywhere=everywhere)
         if moved is None:
             return False
-        self._keep(task, np.abs(moved) > MOVED)
+        self._keep(task, self.known.add(task, moved))
         return True
 
-    def _keep(self, task: Task, moved: Booleans) -> None:
-        self.needed[task] = frozenset(np.flatnonzero(moved & ~self.terms.given).tolist())
+    def _done(self, task: Task) -> bool:
+        """Whether a known move does the task in this pattern."""
+        needs = self.known.within(task, self.pattern)
+        if needs is not None:
+            self._keep(task, needs)
+        return needs is not None
+
+    def _keep(self, task: Task, needs: Indices) -> None:
+        self.needed[task] = frozenset(needs.tolist())
 
 
 def _least(cost: Floats) -> float:

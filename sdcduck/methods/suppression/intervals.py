@@ -16,8 +16,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdcduck.methods.suppression.held import Held, Terms
+from sdcduck.methods.suppression.known import Known, Task
 from sdcduck.methods.suppression.matrix import DummyMatrix
-from sdcduck.methods.suppression.moves import Moves, Task
+from sdcduck.methods.suppression.moves import Moves
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -124,11 +125,16 @@ def widen_intervals(
     totals = np.asarray(x.totals(y), dtype=np.float64)
     fall = np.minimum(lpl, totals) if (y >= 0).all() else lpl
     terms = Terms(cost, np.abs(totals), suppressed if given is None else given, ineligible, check)
-    held = Held(Moves(x, y), terms, suppressed)
+    # The largest first: their moves, made smaller, often do for others.
+    wanted_of = {
+        cell: [Task(cell, sign, float(by)) for sign, by in ((1, upl[cell]), (-1, fall[cell])) if by > 0]
+        for cell in cells[np.argsort(-upl[cells], kind="stable")].tolist()
+    }
+    known = Known([task for wanted in wanted_of.values() for task in wanted], terms.given)
+    held = Held(Moves(x, y), terms, known, suppressed)
     held.moves.within(suppressed)
     tasks, impossible = [], []
-    for done, cell in enumerate(cells.tolist()):
-        wanted = [Task(cell, sign, float(by)) for sign, by in ((1, upl[cell]), (-1, fall[cell])) if by > 0]
+    for done, (cell, wanted) in enumerate(wanted_of.items()):
         failed = [task for task in wanted if not held.close(task, 0)]
         # A cell that cannot move as far as is wanted goes on moving as far as it can now, at the end.
         tasks += [(task, task in failed) for task in wanted]
@@ -164,7 +170,7 @@ class _Refining:
         """The better pattern of the first two ways; ``step`` is called after each."""
         best = self._cleaned(self.held)
         step()
-        other = self._from_primary()
+        other = self._from_primary(best.value[0])
         step()
         return best if other is None else min(best, other, key=lambda held: held.value)
 
@@ -174,11 +180,22 @@ class _Refining:
         ordered: Indices = cells[np.argsort(-cost[cells], kind="stable")]
         return ordered
 
-    def _cleaned(self, held: Held) -> Held:
-        """Without the cells that nothing needs; the same if that would lack more than it saves."""
+    def _cleaned(self, held: Held, bar: float = np.inf) -> Held:
+        """Without the cells that nothing needs; the same if that would lack more than it saves.
+
+        Args:
+            bar: a value that the pattern must come down to, or is not wanted.
+        """
         cleaned = held.copy()
         limit = self.moves.work + self.time
-        cleaned.open(self._order(cleaned, self.cost), enough=lambda: self.moves.work > limit)
+        order = self._order(cleaned, self.cost)
+        left = np.append(np.cumsum(self.cost[order][::-1])[::-1], 0.0)
+
+        def enough(turn: int) -> bool:
+            hopeless = turn % 16 == 0 and cleaned.value[0] - left[turn] > bar * (1 + 1e-9)
+            return hopeless or self.moves.work > limit
+
+        cleaned.open(order, enough=enough)
         self._complete(cleaned)
         return min(held, cleaned, key=lambda each: each.value)
 
@@ -190,15 +207,15 @@ class _Refining:
         held.pattern |= more
         return bool(more.any())
 
-    def _from_primary(self) -> Held | None:
-        """Another pattern, of the better prices; None where a task cannot be done."""
-        held = Held(self.moves, self.held.terms, self.held.terms.given)
+    def _from_primary(self, bar: float) -> Held | None:
+        """Another pattern, of the better prices, for no more than the bar; None where a task cannot be done."""
+        held = Held(self.moves, self.held.terms, self.held.known, self.held.terms.given)
         limit = self.moves.work + 2 * self.time
         for task in sorted(self.tasks, key=lambda task: -task.distance):
             if self.moves.work > limit or not held.close(task, _ROUNDS):
                 return None
         self._complete(held)
-        return self._cleaned(held)
+        return self._cleaned(held, bar)
 
     def searched(self, best: Held) -> Held:
         """The best pattern after all trials, or as many as there is time for."""

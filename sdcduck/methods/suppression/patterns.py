@@ -276,6 +276,27 @@ class _Run:
         return space
 
 
+def chosen_before(
+    tables: LinkedTables,
+    roles: Roles,
+    choice: Choice,
+    secondary: Bools,
+    *,
+    check: Callable[..., None] = lambda *_: None,
+) -> Chosen:
+    """A choice that was made before, and is known to be that for these tables: it is checked only.
+
+    Which cells are unsafe or narrow was found when it was made, and is not found again.
+
+    Raises:
+        UnsafePatternError: a primary cell follows from published ones.
+    """
+    run = _Run(tables, roles, choice, check)
+    differences, disclosing = run.found
+    unsafe = roles.primary & tables.empty
+    return Chosen(secondary, unsafe, None, differences, disclosing, None, run.proven(secondary, unsafe))
+
+
 def choose_cells(
     tables: LinkedTables, roles: Roles, choice: Choice, *,
     progress: Callable[[int, int], object] = lambda done, total: None,
