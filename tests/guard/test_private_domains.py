@@ -24,6 +24,7 @@ pytest.importorskip("opendp")
 
 ALL = "SELECT region, count(*) AS n FROM people GROUP BY region"
 RARE = f"{RECORDS} UNION ALL SELECT 5000 + i, 'rare', 500, true, 1.0 FROM range(3) t(i)"
+MANY = f"SELECT * EXCLUDE (x) REPLACE (id + 10000 * x AS id) FROM ({RECORDS}), range(5) r(x)"
 PRIVATE = {"domains": "{'region': 'private', 'age': 'private'}", "delta": "1e-5"}
 EXACT = {**PRIVATE, "per_question": "40"}
 """So much is spent that a handful of units appears, and numbers are about exact."""
@@ -31,7 +32,7 @@ EXACT = {**PRIVATE, "per_question": "40"}
 
 @pytest.fixture(scope="module")
 def guard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guard]:
-    register = made(tmp_path_factory.mktemp("domains") / "register", **EXACT)
+    register = made(tmp_path_factory.mktemp("domains") / "register", MANY, **{**EXACT, "per_question": "100"})
     with closing(sdcduck.open_guard(register)) as opened:
         yield opened
 
@@ -39,7 +40,7 @@ def guard(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guard]:
 @pytest.fixture(scope="module")
 def plain() -> Iterator[duckdb.DuckDBPyConnection]:
     with duckdb.connect() as con:
-        con.execute(f"CREATE TABLE people AS {RECORDS}")
+        con.execute(f"CREATE TABLE people AS {MANY}")
         con.execute("CREATE TABLE regions AS SELECT * FROM (VALUES ('n', 'upper', true), ('s', 'lower', false), "
                     "('e', 'upper', false), ('x', 'none', true)) v(region, area, warm)")  # fmt: skip
         yield con
