@@ -138,7 +138,13 @@ DATED = """
 
 @pytest.mark.parametrize(
     "key",
-    ["extract(dow FROM day)", "week(since)", "isoyear(day)", "date_diff('month', day, DATE '2026-01-01')", "yearweek(since)"],
+    [
+        "extract(dow FROM day)",
+        "week(since)",
+        "isoyear(day)",
+        "date_diff('month', day, DATE '2026-01-01')",
+        "yearweek(since)",
+    ],
 )
 def test_parts_of_times_beside_numbers_of_values(key: str) -> None:
     # The types of the keys are known where they are looked at once more, too: these functions take dates alone.
