@@ -97,8 +97,8 @@ def _of_part(annotator: Any, node: exp.Extract) -> exp.Extract:
     return node
 
 
-def _type_of_part(name: str) -> exp.DataType.Type:
-    return exp.DataType.Type.DOUBLE if folded(name) in ("epoch", "julian") else exp.DataType.Type.BIGINT
+def _type_of_part(name: str) -> exp.DataType:
+    return exp.DataType.build("DOUBLE" if folded(name) in ("epoch", "julian") else "BIGINT")
 
 
 def _of_epoch(annotator: Any, node: exp.UnixToTime) -> exp.UnixToTime:

@@ -8,8 +8,8 @@ from sqlglot import exp, parse_one
 from sqlglot.optimizer.annotate_types import annotate_types
 from sqlglot.optimizer.qualify import qualify
 
-from sdcduck.guard.expressions import family
 from sdcduck.guard.expression_types import EXPRESSION_TYPES
+from sdcduck.guard.expressions import family
 
 COLUMNS = """5::INTEGER AS age, 3::BIGINT AS big, 2.5::DECIMAL(6, 2) AS price, 1.5::DOUBLE AS d, 'n' AS region,
     DATE '2024-05-06' AS day, TIMESTAMP '2024-05-06 12:34:56.7' AS ts, true AS ill, 3::UTINYINT AS tiny"""
