@@ -65,7 +65,15 @@ FIGURES = (
     "entropy(children)",
     "geomean(age)",
 )
-OF_MEASURES = ("sum(income * age)", "avg(income * children)", "regr_slope(income, age)", "covar_pop(income, children)")
+OF_MEASURES = (
+    "sum(income * age)",
+    "avg(income * children)",
+    "sum(income + age)",
+    "avg(income - (age + children))",
+    "sum(income * age - income * children + 2 * age - 1)",
+    "regr_slope(income, age)",
+    "covar_pop(income, children)",
+)
 
 
 @pytest.mark.parametrize("figure", [*FIGURES, *OF_MEASURES])
@@ -105,6 +113,20 @@ def test_figures_that_few_do_not_have_are_added_up(
         ((region, f"{x:.9g}") for region, x in con.cursor().execute(query).fetchall()), key=repr
     )
     assert answer(threshold, "SELECT sum(age) FROM people WHERE age > 100") == [(None,)]
+
+
+def test_a_sum_of_figures_and_measures_is_that_of_its_parts(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "FROM sdc_protect('people', unit := 'id', dimensions := ['age', 'region', 'children'], measures := ['income'], "
+        "method := 'cell_key', role := 'noisy')"
+    ).fetchall()
+    noisy = sdcduck.open_guard(con, role="noisy")
+    together = noisy.sql("SELECT region, sum(income - 2 * age + children * income) AS x FROM people GROUP BY region")
+    parts = noisy.sql(
+        "SELECT region, sum(income) FILTER (WHERE children IS NOT NULL) - sum(2 * age) FILTER (WHERE income IS NOT NULL "
+        "AND children IS NOT NULL) + sum(children * income) AS x FROM people GROUP BY region"
+    )
+    assert together.to_pylist() == parts.to_pylist()
 
 
 @pytest.mark.parametrize("keys", ["region", "region, ill"])

@@ -78,6 +78,10 @@ def test_the_sum_of_everybody_is_free(register: Path, guard: Guard, query: str) 
         "SELECT avg(income) FROM people WHERE NOT (ill AND a = 0 AND b = 0)",
         "SELECT sum(income) FILTER (WHERE ill AND a = 0 AND b = 0), sum(income) FROM people",
         "SELECT a, b, sum(income) FROM people WHERE ill GROUP BY a, b",
+        "SELECT sum(income * CASE WHEN ill AND a = 0 AND b = 0 THEN 0 ELSE 1 END) FROM people",
+        "SELECT sum(income * (a + 1)) FROM people WHERE NOT (ill AND a = 0 AND b = 0)",
+        "SELECT regr_slope(income, a) FROM people WHERE NOT (ill AND a = 0 AND b = 0)",
+        "SELECT sum(a + 1) FROM people WHERE NOT (ill AND a = 0 AND b = 0)",
     ],
 )
 def test_sums_of_few_and_of_all_but_few_are_refused(guard: Guard, query: str) -> None:
@@ -90,7 +94,6 @@ def test_sums_of_few_and_of_all_but_few_are_refused(guard: Guard, query: str) ->
         "SELECT median(income) FROM people",
         "SELECT max(income) FROM people",
         "SELECT sum(income + a) FROM people",
-        "SELECT sum(income * (CASE WHEN ill THEN 1 ELSE 0 END)) FROM people",
         "SELECT sum(CASE WHEN ill THEN income ELSE 0 END) FROM people",
         "SELECT sum(income) FROM people WHERE income > 10",
         "SELECT sum(income) FILTER (WHERE income IS NULL OR ill) FROM people",

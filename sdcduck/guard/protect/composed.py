@@ -8,6 +8,7 @@
     sem(income)              stddev_pop(income) / sqrt(count(income))
     geomean(income)          exp(avg(ln(income)))
     weighted_avg(age, income)  sum(age * income) / sum(income), of rows that have both
+    sum(income + age)        sum(income) + sum(age), of rows that have both
 
 The product of two measures has noise of its own, not less than what the bounds allow (`terms`), and so needs these.
 """
@@ -18,9 +19,10 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp, parse_one
 
-from sdcduck.guard.expressions import duckdb_name, typed
+from sdcduck.guard.expressions import duckdb_name, text, typed
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Role
 
 _PAIRED = (
     exp.Corr, exp.RegrR2, exp.CovarPop, exp.CovarSamp, exp.RegrSlope, exp.RegrIntercept, exp.RegrAvgx, exp.RegrAvgy,
@@ -83,7 +85,11 @@ def is_composed(node: exp.Expr) -> bool:
 
 def of_other_numbers(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> exp.Expr | None:
     """A statistic in numbers that are answered; None: it is something else."""
-    if not scope.method.groups_tell or not is_composed(node):
+    if not scope.method.groups_tell:
+        return None
+    if isinstance(node, (exp.Sum, exp.Avg)):
+        return _of_addends(scope, node, condition)
+    if not is_composed(node):
         return None
     columns = node.expressions or [node.this, node.expression]
     if any(isinstance(column, exp.Distinct) for column in columns):
@@ -141,6 +147,63 @@ def _of_named(scope: Scope, node: exp.AnonymousAggFunc, condition: exp.Expr | No
             "_weights": lambda: (exp.Sum(this=other.copy()), _known(condition, one)),
         },
     )
+
+
+def _of_addends(scope: Scope, node: exp.Sum | exp.Avg, condition: exp.Expr | None) -> exp.Expr | None:
+    """What is added up of measures and of figures of dimensions, each by itself.
+
+    By the values of all figures together groups would be so small that most of them are not published.
+    """
+    if not isinstance(node.this, (exp.Add, exp.Sub, exp.Paren)) or not scope.has_measure(node.this):
+        return None
+    addends = _addends(node.this)
+    groups: dict[tuple[frozenset[str], bool], list[tuple[bool, exp.Expr]]] = {}
+    for minus, addend in addends:
+        columns_of = addend.find_all(exp.Column)
+        figures = frozenset(text(column) for column in columns_of if scope.role(column) is not Role.MEASURE)
+        groups.setdefault((figures, not figures or scope.has_measure(addend)), []).append((minus, addend))
+    alone = any(not measured for _, measured in groups)
+    of_figures = {figures for figures, _ in groups if figures}
+    if len(groups) < 2 or not (alone or len(of_figures) > 1):
+        return None
+    if not all(isinstance(one, _PLAIN) for one in node.this.walk()):
+        return None
+    columns = {text(column): column for column in node.this.find_all(exp.Column)}
+    made: exp.Expr | None = None
+    for parts in groups.values():
+        added: exp.Expr | None = None
+        for minus, addend in parts:
+            added = _with(added, minus, typed(addend.copy(), addend), node.this)
+        assert added is not None
+        own = {text(column) for column in added.find_all(exp.Column)}
+        among = condition
+        for name, column in columns.items():
+            if name not in own:
+                among = _known(among, column)
+        number = _among(typed(type(node)(this=added), node), among)
+        made = number if made is None else typed(exp.Add(this=made, expression=number), node)
+    return None if made is None else typed(exp.Paren(this=made), node)
+
+
+_PLAIN = (exp.Column, exp.Identifier, exp.Literal, exp.Add, exp.Sub, exp.Mul, exp.Neg, exp.Paren)
+"""Of these an expression is NULL where a column in it is, and nowhere else."""
+
+
+def _addends(node: exp.Expr, *, minus: bool = False) -> list[tuple[bool, exp.Expr]]:
+    """What is added up, and of what the sign is turned."""
+    if isinstance(node, exp.Paren):
+        return _addends(node.this, minus=minus)
+    if isinstance(node, (exp.Add, exp.Sub)):
+        turned = minus != isinstance(node, exp.Sub)
+        return _addends(node.this, minus=minus) + _addends(node.expression, minus=turned)
+    return [(minus, node)]
+
+
+def _with(added: exp.Expr | None, minus: bool, addend: exp.Expr, like: exp.Expr) -> exp.Expr:
+    if added is None:
+        return typed(exp.Neg(this=_part(addend)), like) if minus else addend
+    kind = exp.Sub if minus else exp.Add
+    return typed(kind(this=added, expression=addend), like)
 
 
 def _written(

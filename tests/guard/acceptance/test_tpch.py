@@ -56,13 +56,6 @@ def test_what_of_the_benchmark_is_refused(
     assert caught.value.code == question.code, question.why
 
 
-def test_a_figure_added_to_a_measure(benchmark: tuple[duckdb.DuckDBPyConnection, Guard]) -> None:
-    # Each discount with each cost would be groups of one line.
-    text = next(question.benchmark for question in QUESTIONS if question.number == 9)
-    with pytest.raises(Refused, match=r"SDC052.*terms with different figures"):
-        benchmark[1].sql(text)
-
-
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: f"Q{question.number}")
 def test_what_is_answered(benchmark: tuple[duckdb.DuckDBPyConnection, Guard], question: Question) -> None:
     # From the tables of the benchmark, with joins of its own: what every customer has in each group, then protected.

@@ -282,17 +282,6 @@ QUESTIONS = (
         FROM (SELECT n_name, o_year FROM (SELECT DISTINCT n_name, o_year, customer, key FROM lines) GROUP BY ALL HAVING sdc_count(key) > 0)
         LEFT JOIN {_by_figure("n_name, o_year", "1 - l_discount")} revenue USING (n_name, o_year)
         LEFT JOIN {_by_figure("n_name, o_year", "cost")} costs USING (n_name, o_year)""",
-        "SDC052",
-        "by each discount and cost together groups would be of single lines",
-        """SELECT nation, o_year, sum(price * (1 - discount)) - sum(supplycost * quantity) AS sum_profit FROM (
-            SELECT n_name AS nation, extract(year FROM o_orderdate) AS o_year, l_extendedprice AS price,
-                l_discount AS discount, ps_supplycost AS supplycost, l_quantity AS quantity
-            FROM part, supplier, lineitem, partsupp, orders, nation
-            WHERE s_suppkey = l_suppkey AND ps_suppkey = l_suppkey AND ps_partkey = l_partkey AND p_partkey = l_partkey
-                AND o_orderkey = l_orderkey AND s_nationkey = n_nationkey
-                AND p_name LIKE '%green%') AS profit
-        GROUP BY nation, o_year ORDER BY nation, o_year DESC""",
-        "a difference of two sums, each with noise of its own, in place of the sum of differences",
     ),
     Question(
         11, "Parts that are worth most in stock",
