@@ -48,7 +48,7 @@ $(STAMP):
 
 install: $(STAMP)        ## the environment that all of this runs in
 
-demo: $(STAMP)           ## 1.4 million real records protected, measured and drawn, in under a minute
+demo: $(STAMP)           ## 1.4 million real records protected, measured and drawn, in a minute or two
 	@$(BIN)/sdcduck demo
 
 test: $(STAMP)           ## all tests, with the doctests and the examples of the documentation
