@@ -90,7 +90,11 @@ def _tied(
     conditions = in_two(conditions)
     while waiting:
         tied = {
-            alias: [*(c for c in conditions if ties(c, alias, placed)), *interval_ties(conditions, alias, placed)]
+            alias: [
+                *(c for c in conditions if ties(c, alias, placed)),
+                # Between records of a unit borders are conditions like others.
+                *(interval_ties(conditions, alias, placed) if scope.sources[alias].label is not Label.UNIT else ()),
+            ]
             for alias in waiting
         }
         alias = next((alias for alias in waiting if tied[alias]), None)
@@ -155,6 +159,8 @@ def check_joins(scope: Scope) -> None:
                 alias
             }:
                 condition.replace(scope.condition(condition))  # narrows the public side only
+            elif relation.label is Label.UNIT and not isinstance(condition, exp.EQ):
+                condition.replace(scope.condition(condition))  # which of their records are put beside each other
             elif (border := border_of(condition, alias)) is not None and relation.source is not None:
                 borders.append(border)
             else:

@@ -41,6 +41,7 @@ from sdcduck.guard.protect.full_joins import join_both_sides, left_for_right
 from sdcduck.guard.protect.groups import has_one_row, without_order
 from sdcduck.guard.protect.inlined import inline_records
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
+from sdcduck.guard.protect.looked_for import as_group
 from sdcduck.guard.protect.narrowing import without_narrowing_joins
 from sdcduck.guard.protect.own_records import without_ties
 from sdcduck.guard.protect.plain_aggregates import settle_aggregates
@@ -160,6 +161,8 @@ class Protection:
             self._over_units.add(id(select))
             units = join_both_sides(self.progress, select, sources, known)
             without_distinct_on(select)
+            if id(select) == self._result:
+                as_group(select)
             without_correlation(select)
             self.progress.ties.update(without_ties(select, self.progress.number))
         else:

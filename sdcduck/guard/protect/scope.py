@@ -26,6 +26,19 @@ from sdcduck.quoting import folded, identifier
 _MULTIPLYING = (exp.Replace, exp.RegexpReplace)
 _GROWING = (exp.DPipe, exp.Concat, exp.ConcatWs, exp.TimeToStr, exp.Pad, *_MULTIPLYING)
 _LONGEST_TEXT = 300
+_CHOICES = (exp.Case, exp.If, exp.Coalesce, exp.Nullif, exp.Paren, exp.Tuple, exp.Cast, exp.TryCast)
+
+
+def _is_one_of_many(literal: exp.Literal, whole: exp.Expr) -> bool:
+    """Whether a value is only compared with a text or is it, so that however many stand there, none grows longer."""
+    node: exp.Expr = literal
+    while node is not whole and node.parent is not None:
+        node = node.parent
+        if isinstance(node, (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE, exp.In, exp.Between)):
+            return True
+        if not isinstance(node, _CHOICES):
+            return isinstance(node, exp.Connector)
+    return True
 
 
 class Scope:
@@ -233,8 +246,10 @@ class Scope:
                 within = _GROWING if isinstance(inner, _MULTIPLYING) else _MULTIPLYING
                 if again or any(part is not inner for part in inner.find_all(*within)):
                     raise Refused("SDC005", "texts put together again and again")
-        if sum(len(text.this) for text in node.find_all(exp.Literal) if text.is_string) > _LONGEST_TEXT:
-            raise Refused("SDC002", "long texts")
+        texts = [text for text in node.find_all(exp.Literal) if text.is_string]
+        worked_with = sum(len(text.this) for text in texts if not _is_one_of_many(text, node))
+        if max([worked_with, *(len(text.this) for text in texts)]) > _LONGEST_TEXT:
+            raise Refused("SDC002", f"texts of more than {_LONGEST_TEXT} characters in one expression over records")
         self.progress.unit_expressions.append(text(node))
 
     def refuse_correlation(self, node: exp.Expr) -> None:

@@ -30,6 +30,7 @@ from sdcduck.guard.expressions import conjuncts, has_aggregate, owner, tables_of
 
 _KEY = "_k"
 _NEVER_NULL = "never NULL"
+_NULLS_AT_MOST = 3  # ties that also hold between NULLs: each doubles what is asked
 
 PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
 """The clauses of a subquery of which the rows are those of its relations, under conditions."""
@@ -124,6 +125,7 @@ def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] |
     Args:
         wanted: which subqueries; None: all of them.
     """
+    _tie_by_equality(select)
     for exists in exists_of(select):
         query = exists.this
         if not isinstance(query, exp.Select) or (wanted is not None and not wanted(query)):
@@ -133,6 +135,55 @@ def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] |
             pairs, others = tied
             query.set("distinct", None)
             exists.replace(in_rows(pairs, query, others))
+
+
+def _tie_by_equality(select: exp.Select) -> None:
+    """Write EXISTS of which a tie also holds where both sides are NULL as two that are tied by equality, in place.
+
+    ::
+
+        EXISTS (SELECT 1 FROM top WHERE people.region = top.r OR (people.region IS NULL AND top.r IS NULL))
+        EXISTS (SELECT 1 FROM top WHERE people.region = top.r)
+          OR (people.region IS NULL AND EXISTS (SELECT 1 FROM top WHERE top.r IS NULL))
+    """
+    waiting = [(exists, _NULLS_AT_MOST) for exists in exists_of(select)]
+    while waiting:
+        exists, left = waiting.pop()
+        where = exists.this.args.get("where") if isinstance(exists.this, exp.Select) else None
+        if where is None or not left:
+            continue
+        names = [table.alias_or_name for table in tables_of(exists.this)]
+        conditions = list(conjuncts(where.this))
+        found = next((place for place, one in enumerate(conditions) if _equal_or_null(one, names)), None)
+        pair = _equal_or_null(conditions[found], names) if found is not None else None
+        if found is None or pair is None:
+            continue
+        mine, other = pair
+        sides = []
+        for tie in (exp.EQ(this=mine, expression=other), exp.Is(this=mine, expression=exp.Null())):
+            one = exists.copy()
+            every = [*conditions[:found], tie, *conditions[found + 1 :]]
+            one.this.set("where", exp.Where(this=exp.and_(*(part.copy() for part in every), copy=False)))
+            sides.append(one)
+        neither = exp.and_(exp.Is(this=other.copy(), expression=exp.Null()), sides[1], copy=False)
+        exists.replace(exp.paren(exp.or_(sides[0], neither, copy=False), copy=False))
+        waiting.extend((side, left - 1) for side in sides)
+
+
+def _equal_or_null(condition: exp.Expr, inner: Sequence[str]) -> tuple[exp.Column, exp.Column] | None:
+    """The two columns that are equal or both NULL, that of the inner relations first."""
+    node = condition.unnest()
+    if isinstance(node, exp.NullSafeEQ):
+        return _sides(node, inner)
+    parts = [node.this.unnest(), node.expression.unnest()] if isinstance(node, exp.Or) else []
+    equal = next((part for part in parts if isinstance(part, exp.EQ)), None)
+    nulls = next((part for part in parts if isinstance(part, exp.And)), None)
+    pair = _sides(equal, inner) if equal is not None else None
+    if pair is None or nulls is None:
+        return None
+    missing = [part.unnest() for part in (nulls.this, nulls.expression)]
+    wanted = [exp.Is(this=side.copy(), expression=exp.Null()) for side in pair]
+    return pair if missing in (wanted, wanted[::-1]) else None
 
 
 def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]) -> None:
@@ -209,7 +260,12 @@ def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, 
     if where is None or any(value and part not in PLAIN for part, value in query.args.items()):
         return None
     inside = {id(one) for one in query.find_all(exp.Select)}
-    outer = {id(column) for column in query.find_all(exp.Column) if id(owner(column)) not in inside}
+    # ORDER BY has names of columns that are shown, which are not looked for further out.
+    outer = {
+        id(column)
+        for column in query.find_all(exp.Column)
+        if id(owner(column)) not in inside and not _is_sorted_by(column)
+    }
     names = [table.alias_or_name for table in tables_of(query)]
     pairs: list[tuple[exp.Column, exp.Column]] = []
     others: list[exp.Expr] = []
@@ -221,6 +277,11 @@ def ties(query: exp.Select, select: exp.Select) -> tuple[list[tuple[exp.Column, 
         else:
             others.append(condition)
     return (pairs, others) if pairs and not outer else None
+
+
+def _is_sorted_by(column: exp.Column) -> bool:
+    """Whether this is the name of a column that is shown, in ORDER BY."""
+    return not column.table and isinstance(column.find_ancestor(exp.Order, exp.Select), exp.Order)
 
 
 def is_never_null(query: exp.Query) -> bool:

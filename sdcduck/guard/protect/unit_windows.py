@@ -117,6 +117,20 @@ def without_distinct_on(select: exp.Select) -> None:
     select.set("order", None)
 
 
+def _told(window: exp.Window) -> str:
+    """What is said of a window over the records of several units."""
+    order = window.args.get("order")
+    by = order.expressions[0].this if order is not None and len(order.expressions) == 1 else None
+    if isinstance(by, exp.Column) and _is_rank(window.this):
+        return f"a rank among records; the median of {by.name} is quantile_disc({by.name}, 0.5), quartiles likewise"
+    return "a window: OVER (PARTITION BY the unit ..) is answered"
+
+
+def _is_rank(function: exp.Expr) -> bool:
+    """Whether this numbers rows."""
+    return isinstance(function, (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile))
+
+
 _AROUND_DISTINCT = ("group", "having", "qualify", "limit", "offset")
 
 
@@ -164,7 +178,7 @@ class _Rows:
             raise Refused("SDC045", "an unusual window")
         parts = node.args.get("partition_by") or []
         if not self.scope.are_all_units(parts):
-            raise Refused("SDC045", "a window: OVER (PARTITION BY the unit ..) is answered")
+            raise Refused("SDC045", _told(node))
         units = [part if self.scope.kind_of(part) > 0 else self.scope.unit_of(part) for part in parts]
         by = [self.figures.value(part) if unit is None else text(unit) for part, unit in zip(parts, units, strict=True)]
         order, frame = self.figures.order(node.args.get("order")), _frame(node.args.get("spec"))

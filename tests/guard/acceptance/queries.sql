@@ -523,6 +523,12 @@ SELECT sex, count(*) AS n FROM people SEMI JOIN (SELECT region FROM regions WHER
 -- ANTI JOIN
 SELECT sex, count(*) AS n FROM people p ANTI JOIN regions r ON p.region = r.region AND r.climate = 'cold' GROUP BY sex;
 
+-- the largest groups, as a filter
+SELECT sex, count(*) AS n FROM people WHERE EXISTS (SELECT 1 FROM (SELECT people.region AS region, sum(1) AS measure FROM people GROUP BY people.region ORDER BY measure DESC LIMIT 2) t0 WHERE (people.region = t0.region) OR (people.region IS NULL AND t0.region IS NULL)) GROUP BY sex;
+
+-- whether something is missing
+SELECT region FROM people WHERE region IS NULL LIMIT 1;
+
 -- NOT EXISTS
 SELECT count(*) AS n FROM people p WHERE NOT EXISTS (SELECT 1 FROM regions r JOIN zones z USING (climate) WHERE r.region = p.region AND z.zone = 'polar');
 
@@ -593,6 +599,12 @@ SELECT count(*) FROM people a JOIN people b ON a.region = b.region AND a.sex <> 
 SELECT region, (SELECT count(*) FROM people q WHERE q.region = p.region) AS n FROM people p GROUP BY region;
 
 --| What each unit has
+
+-- stays again within three months
+SELECT a.ward, count(*) AS again FROM stays a JOIN stays b ON b.person_id = a.person_id AND b.month > a.month AND b.month <= a.month + INTERVAL 3 MONTH GROUP BY a.ward;
+
+-- who has, and who has not, a stay since
+SELECT p.region, count(DISTINCT p.person_id) AS persons, count(DISTINCT s.person_id) AS again FROM people p LEFT JOIN stays s ON s.person_id = p.person_id AND (s.month >= '2023-10-01' OR s.ward = 'eyes') GROUP BY p.region;
 
 -- patients by how many stays they have
 SELECT n, count(*) AS patients FROM (SELECT person_id, count(*) AS n FROM stays GROUP BY person_id) GROUP BY n;
