@@ -58,7 +58,7 @@ REFUSED = [
     ("SELECT count(*) FROM patients p FULL JOIN visits v ON p.region = v.diagnosis", "SDC035", "join v on the unit"),
     ("SELECT count(*) FROM patients p FULL JOIN visits v ON p.id = v.id AND v.diagnosis = 'flu'", "SDC034", "v: tie"),
     ("SELECT count(*) FROM patients p FULL JOIN visits v ON p.id = v.id AND p.income = v.cost", "SDC041", "cost"),
-    ("SELECT count(*) FROM patients p FULL JOIN visits v ON p.id = v.id OR p.id IS NULL", "SDC034", ""),
+    ("SELECT count(*) FROM patients p FULL JOIN visits v ON p.id = v.id OR p.id IS NULL", "SDC040", ""),
     ("SELECT count(*) FROM patients p FULL JOIN visits v ON p.id IN (SELECT id FROM visits)", "SDC035", "unit"),
     ("SELECT count(*) FROM patients p FULL JOIN kinds k ON p.region = k.kind", "SDC033", "full"),
     ("SELECT p.id AS a, v.id AS b FROM patients p FULL JOIN visits v ON p.id = v.id", "SDC040", ""),

@@ -19,6 +19,11 @@ BANDS = "(VALUES (0, 30, 'young'), (30, 65, 'old'), (65, 200, 'older'), (200, NU
 APART = BANDS.replace("30, 65", "31, 65").replace("65, 200", "66, 200").replace("9, 9", "9, 8")
 
 EQUAL = [
+    f"SELECT label, count(*) FROM patients LEFT JOIN {BANDS} ON age >= low AND age < high AND age < high - 1 GROUP BY label",
+    "SELECT p.region, x.y, count(*), count(x.y) FROM patients p LEFT JOIN (FROM (VALUES ('n', 40), ('s', 70)) x(region, y)) x ON x.region = p.region AND p.age > x.y GROUP BY ALL",
+    "SELECT p.region, x.y, count(*) FROM patients p JOIN (FROM (VALUES ('n', 40), ('s', 70)) x(region, y)) x ON x.region = p.region AND (p.age > x.y OR p.age < 30) AND p.age <> 77 GROUP BY ALL",
+    "SELECT k.kind, count(*), count(k.kind), count(DISTINCT v.id) FROM patients p JOIN visits v ON v.id = p.id LEFT JOIN kinds k ON k.diagnosis = v.diagnosis AND p.age > 50 AND v.day < DATE '2025-01-01' GROUP BY ALL",
+    "SELECT r.n > 100 AS large, count(*) FROM patients p LEFT JOIN (SELECT region, count(*) AS n FROM patients GROUP BY region) r ON r.region = p.region AND p.age > 50 GROUP BY ALL",
     f"SELECT label, count(*), sum(income) FROM patients JOIN {BANDS} ON age >= low AND age < high GROUP BY label",
     f"SELECT label, count(*) FROM patients, {BANDS} WHERE low <= age AND b.high > patients.age GROUP BY label",
     f"SELECT label, count(*) FROM patients JOIN {BANDS} ON age > low AND age <= high AND label <> 'older' GROUP BY label",
@@ -75,9 +80,12 @@ REFUSED = [
     (f"SELECT count(*) FROM patients JOIN {APART.replace('66', '50')} ON age >= low AND age < high", "SDC034", "overlap"),
     (f"SELECT count(*) FROM patients JOIN ages USING (age) JOIN {BANDS.replace('65, 200', '50, 200')} ON w = 6 AND age >= low AND age < high", "SDC034", "overlap"),
     (f"SELECT count(*) FROM patients JOIN {BANDS} ON age >= low", "SDC034", "both borders"),
+    ("SELECT count(*) FROM patients p LEFT JOIN (FROM (VALUES ('n', 40), ('n', 70)) x(region, y)) x ON x.region = p.region AND p.age > x.y", "SDC034", "several rows for a value of region"),
+    ("SELECT count(*) FROM patients p LEFT JOIN kinds k ON p.age > 50", "SDC034", "k"),
+    ("SELECT count(*) FROM patients p LEFT JOIN ages a ON a.age = p.age AND p.income > 3", "SDC041", "income"),
+    ("SELECT count(*) FROM patients p LEFT JOIN ages a ON a.age = p.age AND p.id > 3", "SDC040", "id"),
     (f"SELECT count(*) FROM patients JOIN {BANDS} ON age >= low AND age > high", "SDC034", "both borders"),
     (f"SELECT label, count(*) FROM patients LEFT JOIN {BANDS} ON age >= low GROUP BY label", "SDC034", "two borders"),
-    (f"SELECT label, count(*) FROM patients LEFT JOIN {BANDS} ON age >= low AND age < high AND age < high - 1 GROUP BY label", "SDC034", "tie it"),
     (f"SELECT count(*) FROM patients JOIN ages USING (age) JOIN {BANDS} ON age >= low AND w < high", "SDC034", "two borders"),
     (f"SELECT label, count(*) FROM patients JOIN {BANDS} ON income >= low AND income < high GROUP BY label", "SDC041", "income"),
     (f"SELECT label, count(*) FROM patients JOIN {BANDS} ON id >= low AND id < high GROUP BY label", "SDC040", "id"),

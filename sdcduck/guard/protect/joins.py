@@ -151,7 +151,9 @@ def check_joins(scope: Scope) -> None:
             continue
         if join.args.get("on") is None or (relation.source is None and relation.label is Label.PUBLIC):
             raise Refused("SDC034", alias)
-        pairs, identifying, borders = [], [], []
+        pairs, identifying = [], []
+        borders: list[Border] = []
+        bordering: list[exp.Expr] = []
         conditions = in_two(conjuncts(join.args["on"]))
         join.set("on", exp.and_(*conditions, copy=False))
         for condition in conditions:
@@ -159,10 +161,13 @@ def check_joins(scope: Scope) -> None:
                 alias
             }:
                 condition.replace(scope.condition(condition))  # narrows the public side only
-            elif relation.label is Label.UNIT and not isinstance(condition, exp.EQ):
+            elif relation.label is Label.UNIT and kind not in _ASOF and not isinstance(condition, exp.EQ):
                 condition.replace(scope.condition(condition))  # which of their records are put beside each other
             elif (border := border_of(condition, alias)) is not None and relation.source is not None:
                 borders.append(border)
+                bordering.append(condition)
+            elif kind not in _ASOF and not isinstance(condition, exp.EQ) and is_of(condition, [*scope.sources]):
+                condition.replace(scope.condition(condition))  # narrows as WHERE does, also behind LEFT JOIN
             else:
                 pairs.append(_joined_columns(scope, condition, alias))
                 identifying.append(_compared_as_known(scope, *pairs[-1]))
@@ -178,6 +183,10 @@ def check_joins(scope: Scope) -> None:
                 _check_nearest(scope, alias, identifying, borders)
             elif relation.source is not None:
                 groups = _own_groups(scope, alias) if kind in _INNER else ()
+                if pairs and not groups and not _is_interval(borders):
+                    for condition in bordering:  # of the one row that the equalities find
+                        condition.replace(scope.condition(condition))
+                    borders = []
                 interval, meet = _interval(scope, alias, borders, several=bool(groups)) if borders else (None, True)
                 columns = groups if borders and interval is None else tuple(identifying)
                 scope.progress.unique.append(Unique(relation.source, columns, interval, meet, groups))
@@ -229,16 +238,20 @@ def _interval(
     Args:
         several: whether a value may lie in several rows; then there may be one border, and no interval.
     """
-    lower, upper = ([one for one in borders if one.is_lower is side] for side in (True, False))
-    is_interval = len(lower) == 1 and len(upper) == 1 and lower[0].value == upper[0].value
+    is_interval = _is_interval(borders)
     if not is_interval and not several:
         raise Refused(
             "SDC034",
             f"{alias}: an interval has two borders, {alias}.low <= x AND x < {alias}.high; "
             f"or group by what tells the rows of {alias} apart",
         )
-    found = [_border(scope, alias, one) for one in (*lower, *upper)]
+    found = [_border(scope, alias, one) for one in sorted(borders, key=lambda one: not one.is_lower)]
     return (found[0], found[1]) if is_interval else None, not all(one.has_border for one in borders)
+
+
+def _is_interval(borders: Sequence[Border]) -> bool:
+    """Whether these are the two borders that one value lies between."""
+    return len(borders) == 2 and borders[0].is_lower is not borders[1].is_lower and borders[0].value == borders[1].value
 
 
 def _border(scope: Scope, alias: str, one: Border) -> str:

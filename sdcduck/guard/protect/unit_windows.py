@@ -122,8 +122,8 @@ def _told(window: exp.Window) -> str:
     order = window.args.get("order")
     by = order.expressions[0].this if order is not None and len(order.expressions) == 1 else None
     if isinstance(by, exp.Column) and _is_rank(window.this):
-        return f"a rank among records; the median of {by.name} is quantile_disc({by.name}, 0.5), quartiles likewise"
-    return "a window: OVER (PARTITION BY the unit ..) is answered"
+        return f"a rank among records: the median is quantile_disc({by.name}, 0.5); {_ANSWERED}"
+    return f"a window: {_ANSWERED}"
 
 
 def _is_rank(function: exp.Expr) -> bool:
@@ -131,6 +131,7 @@ def _is_rank(function: exp.Expr) -> bool:
     return isinstance(function, (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile))
 
 
+_ANSWERED = "OVER (PARTITION BY the unit ..) is answered"
 _AROUND_DISTINCT = ("group", "having", "qualify", "limit", "offset")
 
 
