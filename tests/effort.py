@@ -217,6 +217,7 @@ RUN_BY_OTHERS: dict[str, frozenset[str]] = {
         "attacks/test_order_of_rows.py": "test_private_answers_have_one_order_too",
         "attacks/test_private_answers.py": """test_neighbours_are_told_apart_no_better_than_was_charged
             test_units_with_several_rows_are_told_apart_no_better test_the_audit_sees_noise_that_is_too_small
+            test_half_the_noise_is_found_out
             test_choices_tell_neighbours_apart_no_better_than_was_charged""",
         "attacks/test_subqueries_as_oracles.py": """test_no_unit_decides_whether_another_counts
             test_no_value_of_a_measure_decides_who_counts""",
