@@ -35,9 +35,11 @@ RUNS = times(3_000, 100_000)
 """Of each neighbour; half of them say which event proves most. Noise that is half of what it should be is found out by so
 many, as is asked below, and what is charged is seen in part.
 """
-SEEN_BY_MORE = {"variance", "sum above a border"}
-"""Questions whose neighbours differ by the least, for which there are more."""
 MORE = times(10_000, 100_000)
+SEEN_BY_MORE = {"variance": MORE, "correlation": MORE, "covariance": MORE, "sum above a border": times(20_000, 100_000)}
+"""Of questions whose neighbours differ by the least, where so little is seen: under normal noise, and where more than is
+charged has to be. With as many, what is seen is many times its own spread, so that luck does not fail it.
+"""
 _AT_ONCE = 1_000
 MISSED = 1e-6
 ONE = {"id": 7, "region": "n", "age": 500, "ill": False, "income": 6000.0}
@@ -141,12 +143,13 @@ def told_apart(
     The statistic is the best one for these two, by Neyman and Pearson: the logarithm of the ratio of their likelihoods
     over all totals and groups, for the law that the noise has.
     """
-    query, runs = AUDITED[question][0], MORE if question in SEEN_BY_MORE else RUNS
+    query = AUDITED[question][0]
     columns = []
     for people in neighbours:
         guard = guard_over(people, **declared)
-        columns.append(drawn(guard, query, round(runs / part), part))
         _, cost, _ = guard._releases._cost(guard.rewritten(query)[0])
+        runs = SEEN_BY_MORE.get(question, RUNS) if cost.gaussian or part < 1 else RUNS
+        columns.append(drawn(guard, query, round(runs / part), part))
     means = [[column.mean(axis=0) for column in of] for of in columns]
     spreads = [column.std(axis=0) for column in columns[0]]
     statistics = []
