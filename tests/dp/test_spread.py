@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from itertools import count
+from itertools import accumulate, count
 
 import pytest
 
@@ -14,14 +14,14 @@ LEVELS = (0.5, 0.9, 0.95, 0.999, 0.999999)
 
 
 def beyond(scale: float, *, gaussian: bool) -> list[float]:
-    """The probability of q or more steps on either side, for each q from 1 on, in exact sums."""
+    """The probability of q or more steps on either side, for each q from 1 on, added up from the smallest one."""
     weights = [1.0]
     for k in count(1):
         weights.append(math.exp(-0.5 * (k / scale) ** 2) if gaussian else math.exp(-k / scale))
         if weights[-1] < 1e-30:
             break
-    whole = math.fsum([weights[0], *(2 * weight for weight in weights[1:])])
-    return [2 * math.fsum(weights[first:]) / whole for first in range(1, len(weights))]
+    tails = [*accumulate(reversed(weights[1:]))][::-1]
+    return [2 * tail / (weights[0] + 2 * tails[0]) for tail in tails]
 
 
 @pytest.mark.parametrize("gaussian", [False, True])

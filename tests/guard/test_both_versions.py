@@ -16,12 +16,15 @@ from test_every_door import METHODS, file  # noqa: F401 - a fixture
 
 _ASK = """
 import json, sys, duckdb, sdcduck
-from test_both_versions import questions
+from test_both_versions import METHODS, questions
+answers = {}
 with sdcduck.connect(sys.argv[1], read_only=True, secret="the secret of the tests") as con:
-    guard = sdcduck.open_guard(con, role=sys.argv[2])
-    answers = [[repr(row) for row in guard.sql(question).to_pylist()] for question in questions(sys.argv[2])]
+    for role in METHODS:
+        guard = sdcduck.open_guard(con, role=role)
+        answers[role] = [[repr(row) for row in guard.sql(question).to_pylist()] for question in questions(role)]
 print(json.dumps([duckdb.__version__, answers]))
 """
+Answers = dict[str, list[list[str]]]
 COUNTS = [
     "SELECT region, sex, count(*) AS n, count(DISTINCT id) AS u FROM people GROUP BY CUBE (region, sex) ORDER BY ALL",
     "SELECT age, count(*) FILTER (WHERE sex = 'f') AS f FROM people GROUP BY age",
@@ -48,23 +51,29 @@ def questions(role: str) -> list[str]:
     ]
 
 
-def _asked(python: str, path: Path, role: str) -> tuple[str, list[list[str]]]:
+def _asked(python: str, path: Path) -> tuple[str, Answers]:
     where = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), str(Path(__file__).parents[1])])}
     done = subprocess.run(
-        [python, "-W", "ignore", "-c", _ASK, str(path), role], capture_output=True, text=True, check=False, env=where
+        [python, "-W", "ignore", "-c", _ASK, str(path)], capture_output=True, text=True, check=False, env=where
     )
     assert done.returncode == 0, done.stderr
     version, answers = json.loads(done.stdout)
     return version, answers
 
 
-@pytest.mark.parametrize("role", METHODS)
-def test_the_answers_of_one_file_are_the_same(file: Path, role: str) -> None:  # noqa: F811
+@pytest.fixture(scope="module")
+def both(file: Path) -> tuple[Answers, Answers]:  # noqa: F811
+    """What each version answers, under all methods."""
     other = os.environ.get("SDCDUCK_OTHER_PYTHON")
     if not other:
         pytest.skip("SDCDUCK_OTHER_PYTHON names no interpreter with another version of DuckDB")
-    here, there = _asked(sys.executable, file, role), _asked(other, file, role)
+    here, there = _asked(sys.executable, file), _asked(other, file)
     assert here[0] != there[0], "SDCDUCK_OTHER_PYTHON has the same version of DuckDB"
-    for question, mine, theirs in zip(questions(role), here[1], there[1], strict=True):
+    return here[1], there[1]
+
+
+@pytest.mark.parametrize("role", METHODS)
+def test_the_answers_of_one_file_are_the_same(both: tuple[Answers, Answers], role: str) -> None:
+    for question, mine, theirs in zip(questions(role), *(answers[role] for answers in both), strict=True):
         assert mine == theirs, question
         assert mine

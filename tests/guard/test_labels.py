@@ -11,7 +11,7 @@ import sdcduck
 from sdcduck.guard import Guard, Refused
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def guarded() -> Iterator[Guard]:
     with sdcduck.connect(secret="the secret of the tests") as con:
         con.execute("""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -18,10 +19,18 @@ from sdcduck.guard import Guard, Refused
 pytest.importorskip("opendp")
 
 
-@pytest.fixture(params=["1e-9", "0"], ids=["normal", "laplace"])
-def guard(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Guard]:
-    register = made(tmp_path / "register", epsilon="900", delta=request.param, per_question="1")
-    with closing(sdcduck.open_guard(register)) as opened:
+@pytest.fixture(scope="module", params=["1e-9", "0"], ids=["normal", "laplace"])
+def untouched(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a register that nobody has asked."""
+    folder = tmp_path_factory.mktemp("untouched")
+    made(folder / "register", epsilon="900", delta=request.param, per_question="1")
+    return folder
+
+
+@pytest.fixture
+def guard(untouched: Path, tmp_path: Path) -> Iterator[Guard]:
+    shutil.copytree(untouched, tmp_path, dirs_exist_ok=True)
+    with closing(sdcduck.open_guard(tmp_path / "register")) as opened:
         yield opened
 
 
