@@ -246,6 +246,7 @@ def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
             "share_shown": pa.array([share], pa.float64()),
             "saved_cells": pa.array([None if pattern.saved is None else pattern.saved[0]], pa.int64()),
             "saved_cost": pa.array([None if pattern.saved is None else pattern.saved[1]], pa.float64()),
+            "search_ended": pa.array([pattern.ended], pa.bool_()),
         }
     )
 

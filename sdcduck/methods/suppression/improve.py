@@ -23,6 +23,7 @@ Booleans = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 _FEWEST, _MOST = 0.1, 0.3  # the part of the published cells that a trial closes
+_SECOND = 3e6  # entries of the matrix that an elimination goes through in about a second of a processor core
 _NOISE = 0.3  # standard deviation of the logarithm of the factors that shake up the order
 
 
@@ -36,6 +37,7 @@ class Improvement:
         closed: int64, cells published before and suppressed now.
         cells_saved: suppressed cells before less those now (negative when several cheap cells replace a dear one).
         cost_saved: their cost before less that now, at least 0.
+        ended: whether all trials were made that were to be made, and not as many as there was time for.
     """
 
     suppressed: Booleans
@@ -43,6 +45,7 @@ class Improvement:
     closed: Indices
     cells_saved: int
     cost_saved: float
+    ended: bool
 
 
 def improve(
@@ -52,6 +55,7 @@ def improve(
     cost: ArrayLike,
     *,
     trials: int = 200,
+    seconds: float = np.inf,
     seed: int = 0,
     frozen: ArrayLike | None = None,
     z: ArrayLike | None = None,
@@ -72,6 +76,8 @@ def improve(
         primary: bool (N,), suppressed cells that must not follow from published ones, and that stay suppressed.
         cost: numbers (N,), at least 0, of suppressing a cell.
         trials: how many other patterns are tried; each takes an elimination. 0: cells are published only.
+        seconds: about so many of a processor core are spent on trials, counted in the size of the matrix, so that the
+            answer is the same on every machine.
         seed: of the random choices; the same input and seed give the same answer.
         frozen: bool (N,), cells that keep their state.
         z: numbers (N,), the cell totals; needed with protection levels.
@@ -109,18 +115,22 @@ def improve(
     movable = ~first & ~fixed
     hidden = _open(small, hidden, first, movable, weight, keeps_intervals)
     rng = np.random.default_rng(seed)
-    for trial in range(trials):
+    enough = min(trials, int(min(seconds * _SECOND / max(len(small.indices), 1), trials)))
+    ended = enough == trials
+    for trial in range(enough):
         if (hidden | ~movable).all() or not (hidden & movable).any():
+            ended = True
             break
         hidden = _tried(small, hidden, first, movable, weight, rng, keeps_intervals)
         if progress is not None:
-            progress(trial + 1, trials)
+            progress(trial + 1, enough)
     return Improvement(
         hidden,
         np.flatnonzero(before & ~hidden),
         np.flatnonzero(hidden & ~before),
         int(before.sum() - hidden.sum()),
         float(weight[before].sum() - weight[hidden].sum()),
+        ended,
     )
 
 
