@@ -143,22 +143,23 @@ def _searched(
 ) -> tuple[Booleans, bool]:
     """The best pattern of so many trials, or of as many as there are in ``most`` steps; and whether all were made."""
     rng = np.random.default_rng(seed)
-    steps = 0
+    steps = made = 0
 
     def enough(new: int) -> bool:
         nonlocal steps
         steps += new
         if progress is not None:
-            progress(trial, trials)
+            progress(made, trials)
         return steps > most
 
-    for trial in range(trials):
+    while made < trials:
         if (hidden | ~movable).all() or not (hidden & movable).any():
             break
         tried = None if steps > most else _tried(x, hidden, primary, movable, weight, rng, allowed, enough)
         if tried is None:
             return hidden, False
         hidden = tried
+        made += 1
     return hidden, True
 
 
