@@ -200,7 +200,8 @@ def ours(given: Given) -> list[Step]:
         if search is NO_SEARCH:
             steps += [Step("widened", found.widened), Step("published again, better price", found.before, spent)]
     limit = "" if found.ended else ", at the limit"
-    return [*steps, Step(f"repaired, {found.trials} times{limit}", found.suppressed, spent)]
+    last = f"repaired, {found.trials} times{limit}" if found.trials else "improved by integer programming"
+    return [*steps, Step(last, found.suppressed, spent)]
 
 
 def theirs(given: Given, python: str, minutes: int) -> list[Step]:
