@@ -113,6 +113,14 @@ def optimal_suppression(
         known = flags(start, x.columns, "start") | first
         if not (known & ~everything).any() and not attacker.cuts(known.astype(np.float64), np.inf):
             best = known
+    return _searched(attacker, master, weight, first, best, ends, steps, check)
+
+
+def _searched(
+    attacker: _Attacker, master: _Master, weight: Floats, first: Booleans, best: Booleans, ends: float, steps: float,
+    check: Callable[[], object],
+) -> OptimalPattern:  # fmt: skip
+    """Cuts and choices in turn, of parts of cells and then of whole ones, until nothing is cut off any more."""
     bound = 0.0
     for integral in (False, True):
         rounds = 0
