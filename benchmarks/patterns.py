@@ -27,10 +27,10 @@ from rich.table import Table
 from scipy.optimize import linprog
 
 from sdcduck.methods.suppression.elimination import suppress_secondary
-from sdcduck.methods.suppression.intervals import NO_SEARCH, widen_intervals
+from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.optimal import optimal_suppression
-from sdcduck.methods.suppression.patterns import SEARCH
+from sdcduck.methods.suppression.patterns import TRIALS
 from sdcduck.pictures.svg import BLUE, GRID, ORANGE, Panel, Picture, picture
 
 Ints = NDArray[np.int64]
@@ -191,7 +191,7 @@ def ours(given: Given) -> list[Step]:
         x, np.argsort(-z, kind="stable"), primary, singleton=np.zeros(x.rows, dtype=np.bool_), singleton_method="none"
     ).secondary  # fmt: skip
     steps = [Step("exact only", exact)]
-    for search in (NO_SEARCH, SEARCH):
+    for search in (NO_SEARCH, Search(TRIALS, 5.0)):
         began = time.process_time()
         found = widen_intervals(
             x, y, exact, np.flatnonzero(primary), width, width, cost=z, ineligible=z == 0, given=primary, search=search
@@ -200,7 +200,8 @@ def ours(given: Given) -> list[Step]:
         if search is NO_SEARCH:
             steps += [Step("widened", found.widened), Step("published again, better price", found.before, spent)]
     limit = "" if found.ended else ", at the limit"
-    return [*steps, Step(f"repaired, {found.trials} times{limit}", found.suppressed, spent)]
+    last = f"repaired, {found.trials} times{limit}" if found.trials else "improved by integer programming"
+    return [*steps, Step(last, found.suppressed, spent)]
 
 
 def theirs(given: Given, python: str, minutes: int) -> list[Step]:

@@ -249,6 +249,9 @@ def report(
     ] = None,
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
     improve: Annotated[bool, typer.Option("--improve", help="Look for fewer secondary cells.")] = False,
+    search_seconds: Annotated[
+        float | None, typer.Option(help="How long, in seconds of a processor core: 5; 0: as long as it takes.")
+    ] = None,
     protect_intervals: Annotated[
         bool | None,
         typer.Option(
@@ -271,7 +274,8 @@ def report(
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
         "weight": weight, "k_disclosure": k_disclosure, "singleton": singleton,
         "secondary_zeros": secondary_zeros or None, "structural_zeros": structural_zeros, "cost": cost,
-        "improve": improve or None, "protect_intervals": protect_intervals, "after": after,
+        "improve": improve or None, "search_seconds": search_seconds, "protect_intervals": protect_intervals,
+        "after": after,
     }  # fmt: skip
     with one_line_errors():
         _check_file(file, create=False, read_only=True)

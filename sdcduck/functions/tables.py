@@ -157,7 +157,8 @@ def audit(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
+    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, after: str | None = None,
+    rules: str | None = None
 ) -> DuckDBPyRelation:
     """How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can
     have."""
@@ -351,7 +352,7 @@ def decimals(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
-    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
+    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False, search_seconds: float = 5,
     protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out."""
@@ -829,8 +830,8 @@ def optimum(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     singleton: str | None = None, forced_if: str | None = None, hidden_if: str | None = None,
     secondary_zeros: bool = False, extend_zeros: bool | None = None, structural_zeros: str | None = None,
-    cost: str | None = None, improve: bool = False, protect_intervals: bool | None = None, after: str | None = None,
-    rules: str | None = None
+    cost: str | None = None, improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None,
+    after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """How far the choice of `sdc_suppress` is from the best possible one: for small publications."""
 
@@ -1056,7 +1057,7 @@ def publish(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
-    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
+    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False, search_seconds: float = 5,
     protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """Suppresses a publication and stores it: its cells as published, and the stencil that answers every later
@@ -1287,11 +1288,11 @@ def rules(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool | None = None, k: int | None = None, max_size: int | None = None,
-    max_share_unique: float | None = None, max_risk: float | None = None, max_mean_risk: float | None = None,
-    min_population: float | None = None, identifiers: Sequence[str] = (), max_share_own: float | None = None,
-    min_at_ends: int | None = None, max_fraction: float | None = None, max_total_change: float | None = None,
-    max_ks: float | None = None
+    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, k: int | None = None,
+    max_size: int | None = None, max_share_unique: float | None = None, max_risk: float | None = None,
+    max_mean_risk: float | None = None, min_population: float | None = None, identifiers: Sequence[str] = (),
+    max_share_own: float | None = None, min_at_ends: int | None = None, max_fraction: float | None = None,
+    max_total_change: float | None = None, max_ks: float | None = None
 ) -> DuckDBPyRelation:
     """Stores rules for tables and for records as a rule set: `sdc_suppress` and its kin, and `sdc_check_records`, take
     them as `rules := 'house'`."""
@@ -1326,7 +1327,8 @@ def sdmx(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
+    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, after: str | None = None,
+    rules: str | None = None
 ) -> DuckDBPyRelation:
     """A suppressed publication in the terms of SDMX: one row a cell and measure, with observation and confidentiality
     status."""
@@ -1432,7 +1434,8 @@ def suppress(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
+    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, after: str | None = None,
+    rules: str | None = None
 ) -> DuckDBPyRelation:
     """A publication with the numbers of its primary and secondary cells suppressed."""
 

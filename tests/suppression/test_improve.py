@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from small_tables import column, dirae_inner, publication
 
+from sdcduck.methods.suppression import walk
 from sdcduck.methods.suppression.audit import audit
 from sdcduck.methods.suppression.directions import directions
 from sdcduck.methods.suppression.echelon import PRIME, fraction
@@ -65,7 +66,9 @@ def linked_tables(rng: np.random.Generator) -> tuple[DummyMatrix, NDArray[np.int
 
 def greedy(x: DummyMatrix, z: NDArray[np.int64], primary: NDArray[np.bool_]) -> NDArray[np.bool_]:
     order = np.argsort(-z, kind="stable")
-    return primary | suppressed_in_order(x, order[~primary[order]], primary)
+    found = suppressed_in_order(x, order[~primary[order]], primary)
+    assert found is not None
+    return primary | found
 
 
 @settings(max_examples=times(12, 40), deadline=None)
@@ -102,7 +105,9 @@ def test_greedy_elimination_suppresses_what_ssbtools_suppresses(reference_data: 
     x = DummyMatrix(indptr, indices.astype(np.int32), int(stored["shape"][0]))
     primary = np.unpackbits(stored["primary"])[: x.columns].astype(bool)
     candidates = stored["candidates"].astype(np.int64)
-    suppressed = primary | suppressed_in_order(x, candidates[~primary[candidates]], primary)
+    found = suppressed_in_order(x, candidates[~primary[candidates]], primary)
+    assert found is not None
+    suppressed = primary | found
     secondary = np.loadtxt(reference_data / "big" / "linked_2k_secondary.csv", skiprows=1, dtype=int)
     np.testing.assert_array_equal(np.flatnonzero(suppressed & ~primary), np.sort(secondary))
     better = improve(x, suppressed, primary, stored["y"], trials=30)
@@ -167,6 +172,67 @@ def test_trials_come_near_to_the_optimum() -> None:
     alone = improve(x, everything, primary, z, trials=0, z=z, upl=level)
     tried = improve(x, everything, primary, z, trials=30, z=z, upl=level)
     assert optimum.objective <= z[tried.suppressed].sum() + 1e-6 <= z[alone.suppressed].sum() + 2e-6
+
+
+def counted(shape: tuple[int, int], seed: int) -> tuple[DummyMatrix, NDArray[np.int64], NDArray[np.bool_]]:
+    """A table of counts with its totals: the matrix, the cells, and which are primary."""
+    a, b = np.indices(shape).reshape(2, -1)
+    row, inner = np.arange(len(a)), len(a)
+    cells = np.concatenate([row, inner + a, inner + shape[0] + b, np.full(inner, inner + sum(shape))])
+    x = DummyMatrix.from_pairs(np.tile(row, 4), cells, (inner, inner + sum(shape) + 1))
+    z = x.totals(np.random.default_rng(seed).poisson(6, inner) + 1)
+    return x, z, z <= 3
+
+
+def test_what_time_allows_is_counted_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, z, primary = counted((20, 24), 3)
+    suppressed = greedy(x, z, primary)
+    told: list[tuple[int, int]] = []
+
+    def looked(seconds: float) -> tuple[NDArray[np.bool_], bool, int]:
+        told.clear()
+        found = improve(
+            x, suppressed, primary, z, trials=20, seconds=seconds, progress=lambda *done: told.append(done)
+        )  # fmt: skip
+        return found.suppressed, found.ended, told[-1][0]
+
+    all_of_them, ended, made = looked(np.inf)
+    assert ended
+    assert made == 19
+    assert all(total == 20 for _, total in told)
+    some = [looked(seconds) for seconds in (0.002, 0.005)]
+    assert [ended for _, ended, _ in some] == [False, False]
+    assert 0 < some[0][2] < some[1][2] < 19
+    # What was tried is what would have been tried first, however fast the machine is.
+    made = some[1][2]
+    np.testing.assert_array_equal(some[1][0], improve(x, suppressed, primary, z, trials=made).suppressed)
+    np.testing.assert_array_equal(looked(1e9)[0], all_of_them)
+    # A trial is left in its middle, too: one question for each slice of the candidates.
+    monkeypatch.setattr(walk, "SLICE", 16)
+    np.testing.assert_array_equal(looked(np.inf)[0], all_of_them)
+    again, ended, made = looked(1e-6)
+    assert (ended, made) == (False, 0)
+    np.testing.assert_array_equal(again, improve(x, suppressed, primary, z, trials=0).suppressed)
+
+
+def test_steps_are_counted_whatever_the_walk_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One by one, in batches and in dense blocks the answer is the same, and none is for nothing."""
+    x, z, primary = counted((20, 24), 3)
+    turns = np.argsort(-z, kind="stable")
+    turns = turns[~primary[turns]]
+    answers, steps = [], []
+    for name, value in (("LOOK", 64), ("BATCHES", 0.0), ("BLOCKS_START", -1)):
+        with monkeypatch.context() as changed:
+            changed.setattr(walk, name, value)
+            if name == "BLOCKS_START":
+                changed.setattr(walk, "BLOCKS_PIVOT", -1)
+                changed.setattr(walk, "BLOCKS_ROW", -1)
+            done: list[int] = []
+            answers.append(suppressed_in_order(x, turns, primary, lambda new, done=done: bool(done.append(new))))
+            steps.append(done)
+    for answer in answers:
+        np.testing.assert_array_equal(answer, answers[0])
+    assert all(len(done) > 1 and all(new > 0 for new in done) for done in steps)
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,10 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
 from sdcduck.functions.registry import Session
+from sdcduck.methods.suppression.intervals import NO_SEARCH, Search
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.patterns import (
+    TRIALS,
     Choice,
     Chosen,
     LinkedTables,
@@ -29,9 +31,10 @@ from sdcduck.methods.suppression.patterns import (
 )
 from sdcduck.methods.suppression.singletons import FREQUENCY_METHODS, ContributorMethod
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.arguments import needed, whole
+from sdcduck.udfs.arguments import needed, number, whole
 from sdcduck.udfs.publication import Publication, clusters, digest, read_publication
 from sdcduck.udfs.rule_sets import completed, is_given, naming
+from sdcduck.udfs.suppression.earlier import Earlier, joined, with_earlier
 from sdcduck.udfs.suppression.published import published_secondary
 from sdcduck.udfs.suppression.rules import (
     RULES,
@@ -44,10 +47,11 @@ from sdcduck.udfs.suppression.rules import (
 
 OPTIONS = (
     "k_disclosure", "singleton", "forced_if", "hidden_if", "secondary_zeros", "extend_zeros", "structural_zeros",
-    "cost", "improve", "protect_intervals", "after",
+    "cost", "improve", "search_seconds", "protect_intervals", "after",
 )  # fmt: skip
 """Names of the arguments that are `Options`, in order; those of the rules follow."""
 ARGUMENTS = (*OPTIONS, *RULES)
+SEARCH_SECONDS = 5.0
 _CELLS = "cells"
 """What `cost` says where each cell costs the same."""
 
@@ -99,6 +103,7 @@ class Options:
         cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value;
             `_CELLS`: one a cell.
         improve: whether to look for a cheaper pattern afterwards.
+        search_seconds: how long, in seconds of a processor core; infinite: as long as it takes.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want. Rules on what one
             contributor can tell of another (dominance, p%, pq) mean an interval, so these get it unless it is declined.
         after: a publication published earlier, whose cells stay as they are.
@@ -114,26 +119,10 @@ class Options:
     structural_zeros: str | None = None
     cost: str | None = None
     improve: bool = False
+    search_seconds: float = SEARCH_SECONDS
     protect_intervals: bool = False
     after: str | None = None
     every_width: bool = False
-
-
-@dataclass(frozen=True)
-class Earlier:
-    """A publication that was published before, and whose cells are cells of the joint publication.
-
-    Attributes:
-        name: of the publication.
-        dimensions: its grouping columns.
-        levels: of each of its grouping sets the name in its stored cells, and the number in the joint publication.
-        freq: its count(..) column.
-    """
-
-    name: str
-    dimensions: tuple[str, ...]
-    levels: tuple[tuple[str, int], ...]
-    freq: str
 
 
 @dataclass(frozen=True)
@@ -213,7 +202,7 @@ def read_inner(session: Session, call: Call) -> Inner:
         conditions={"_sdc_forced": options.forced_if, "_sdc_hidden": options.hidden_if},
     )
     for earlier in call.earlier:
-        marked = _with_earlier(cursor, marked, earlier, freq)
+        marked = with_earlier(cursor, marked, earlier, freq)
     cells = arrow(
         cursor,
         f"""SELECT _sdc_cell, _sdc_members, {identifier(freq)}::DOUBLE AS freq,
@@ -261,40 +250,6 @@ def _not_finite(publication: Publication) -> str:
         if measure.sql_type in ("FLOAT", "DOUBLE")
     ]
     return f"CASE {' '.join(tests)} END" if tests else "NULL::VARCHAR"
-
-
-def _with_earlier(cursor: duckdb.DuckDBPyConnection, marked: str, earlier: Earlier, freq: str) -> str:
-    """SQL of the marked cells where those of an earlier publication stay as they are.
-
-    Raises:
-        SDCError: cells of the earlier publication that are not there any more, or have other counts.
-    """
-    number = " ".join(f"WHEN {literal(level)} THEN {place}" for level, place in earlier.levels)
-    match = " AND ".join(
-        [
-            f"CASE e.level {number} END = m._sdc_set",
-            *(f"m.{identifier(name)} IS NOT DISTINCT FROM e.{identifier(name)}" for name in earlier.dimensions),
-        ]
-    )
-    before = catalog.cells_table(earlier.name)
-    lost = catalog.first_row(
-        cursor,
-        f"""SELECT count(*) FROM {before} e LEFT JOIN ({marked}) m ON {match}
-        WHERE m._sdc_cell IS NULL
-            OR e.status IN ('open', 'forced') AND e.{identifier(earlier.freq)} <> m.{identifier(freq)}""",
-    )
-    if lost is not None and lost[0]:
-        raise SDCError(
-            f"argument 'after': {lost[0]} cells of '{earlier.name}' are not in this publication, or have other counts; "
-            "the two must be made from the same records"
-        )
-    return f"""
-        SELECT m.* REPLACE (
-            coalesce(m._sdc_forced OR e.status IN ('open', 'forced'), m._sdc_forced) AS _sdc_forced,
-            coalesce(m._sdc_primary OR e.status IN ('primary', 'secondary'), m._sdc_primary) AS _sdc_primary,
-            concat_ws(', ', nullif(m._sdc_why, ''), CASE WHEN e.status IN ('primary', 'secondary') THEN 'after' END)
-                AS _sdc_why
-        ) FROM ({marked}) m LEFT JOIN {before} e ON {match}"""
 
 
 FINGERPRINT = "_sdc_cell || ' ' || {freq}"
@@ -350,7 +305,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     choice = Choice(
         by_contributors=rules.on_contributors, records=records, singleton_method=options.singleton,
         k_disclosure=options.k_disclosure, zeros_protected=rules.protect_zeros, secondary_zeros=options.secondary_zeros,
-        weight=weight(inner, options), improve=options.improve,
+        weight=weight(inner, options), search=Search(TRIALS, options.search_seconds) if options.improve else NO_SEARCH,
         protection=widths(inner, primary, options) if options.protect_intervals else None,
     )  # fmt: skip
     roles = Roles(primary, forced, hidden, inner.flag("_sdc_ignored"))
@@ -425,7 +380,7 @@ def read_call(
     joint: Publication = publication
     earlier: tuple[Earlier, ...] = ()
     if options.after is not None:
-        joint, earlier = _joined(cursor, publication, options.after)
+        joint, earlier = joined(cursor, publication, options.after)
     return Call(
         joint,
         rules,
@@ -452,54 +407,10 @@ def check_any_rule(call: Call) -> None:
         )
 
 
-def _joined(
-    cursor: duckdb.DuckDBPyConnection, publication: Publication, name: str
-) -> tuple[Publication, tuple[Earlier, ...]]:
-    """A publication together with one published before it, and those that came before that one."""
-    found: list[tuple[str, Publication]] = []
-    freqs: dict[str, str | None] = {}
-    after: str | None = name
-    while after is not None and after not in (known for known, _ in found):
-        stored = catalog.publication(cursor, after)
-        if stored.fingerprint is None or stored.arguments is None:
-            raise SDCError(f"argument 'after': '{after}' has not been published (sdc_publish)")
-        before = read_publication(cursor, stored.query)
-        if digest(cursor, before) != stored.fingerprint:
-            raise SDCError(f"argument 'after': the data of '{after}' changed since it was published")
-        given = json.loads(stored.arguments)
-        freqs[after] = given.get("freq")
-        found.append((after, before))
-        after = given["after"]
-    places = {folded(dimension): place for place, dimension in enumerate(publication.dimensions)}
-    translated: list[list[tuple[int, ...]]] = []
-    for known, before in found:
-        missing = [dimension for dimension in before.dimensions if folded(dimension) not in places]
-        if missing:
-            raise SDCError(
-                f"argument 'after': '{known}' groups by '{missing[0]}', which is no grouping column here; "
-                "add it, so that both are sums of the same inner cells"
-            )
-        translated.append(
-            [tuple(sorted(places[folded(before.dimensions[k])] for k in columns)) for columns in before.sets]
-        )
-    every = [*publication.sets, *(columns for sets in translated for columns in sets)]
-    joint = replace(publication, sets=tuple(sorted(dict.fromkeys(every), key=len)))
-    earlier = tuple(
-        Earlier(
-            known,
-            before.dimensions,
-            tuple((before.level_of(b), joint.sets.index(a)) for a, b in zip(sets, before.sets, strict=True)),
-            before.measure(freqs[known], "freq", "count").name,
-        )
-        for (known, before), sets in zip(found, translated, strict=True)
-    )
-    return joint, earlier
-
-
 def read_options(
     rules: Rules, k_disclosure: int | None, singleton: str | None, forced_if: str | None, hidden_if: str | None,
     secondary_zeros: bool | None, extend_zeros: bool | None, structural_zeros: str | None, cost: str | None,
-    better: bool | None, protect_intervals: bool | None, after: str | None,
+    better: bool | None, search_seconds: float | None, protect_intervals: bool | None, after: str | None,
 ) -> Options:  # fmt: skip
     """The options from the arguments of a SQL function.
 
@@ -519,10 +430,11 @@ def read_options(
         # What contributors know of each other has not been thought through for differences.
         raise unknown("singleton method", singleton, FREQUENCY_METHODS)
     _check_singleton(singleton, rules.on_contributors)
+    seconds = SEARCH_SECONDS if search_seconds is None else number(search_seconds, "search_seconds", least=0)
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
         rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
-        bool(better), rules.on_intervals if protect_intervals is None else protect_intervals, after,
+        bool(better), seconds or np.inf, rules.on_intervals if protect_intervals is None else protect_intervals, after,
     )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.declared import planner, planners
 from sdcduck.functions.jobs import checkpoint, confirm, portion, reads, shown_checkpoint
 from sdcduck.functions.registry import Family, Rows, Session
+from sdcduck.methods.linear_programs import Unsolved
 from sdcduck.methods.suppression.audit import audit, known_by_sign, singleton_hazards
 from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.determined import determined
@@ -246,6 +247,7 @@ def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
             "share_shown": pa.array([share], pa.float64()),
             "saved_cells": pa.array([None if pattern.saved is None else pattern.saved[0]], pa.int64()),
             "saved_cost": pa.array([None if pattern.saved is None else pattern.saved[1]], pa.float64()),
+            "search_ended": pa.array([pattern.ended], pa.bool_()),
         }
     )
 
@@ -346,10 +348,13 @@ def plan_optimum(
         cost = inner.worth(weight(inner, call.options))
         given = pattern.primary | pattern.hidden
         fixed = pattern.forced | pattern.hidden | ((inner.freq == 0) & (not call.options.secondary_zeros))
-        best = optimal_suppression(
-            inner.x, inner.inner_value, given, protection, cost=np.where(given, 0.0, cost), ineligible=fixed & ~given,
-            time_limit=seconds, start=pattern.suppressed | given, check=checkpoint(),
-        )  # fmt: skip
+        try:
+            best = optimal_suppression(
+                inner.x, inner.inner_value, given, protection, cost=np.where(given, 0.0, cost),
+                ineligible=fixed & ~given, time_limit=seconds, start=pattern.suppressed | given, check=checkpoint(),
+            )  # fmt: skip
+        except Unsolved:
+            raise SDCError("the numbers of the cells are too far apart for the solver: there is no optimum") from None
         return pa.table(
             {
                 "primary_cells": [int(pattern.primary.sum())],

@@ -23,6 +23,8 @@ Booleans = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 _FEWEST, _MOST = 0.1, 0.3  # the part of the published cells that a trial closes
+_SECOND = 5e7
+"""Steps of the elimination (`Walk.steps`) in a second of a processor core, more or less."""
 _NOISE = 0.3  # standard deviation of the logarithm of the factors that shake up the order
 
 
@@ -36,6 +38,7 @@ class Improvement:
         closed: int64, cells published before and suppressed now.
         cells_saved: suppressed cells before less those now (negative when several cheap cells replace a dear one).
         cost_saved: their cost before less that now, at least 0.
+        ended: whether all trials were made that were to be made, and not only as many as there was time for.
     """
 
     suppressed: Booleans
@@ -43,6 +46,7 @@ class Improvement:
     closed: Indices
     cells_saved: int
     cost_saved: float
+    ended: bool
 
 
 def improve(
@@ -52,6 +56,7 @@ def improve(
     cost: ArrayLike,
     *,
     trials: int = 200,
+    seconds: float = np.inf,
     seed: int = 0,
     frozen: ArrayLike | None = None,
     z: ArrayLike | None = None,
@@ -72,6 +77,8 @@ def improve(
         primary: bool (N,), suppressed cells that must not follow from published ones, and that stay suppressed.
         cost: numbers (N,), at least 0, of suppressing a cell.
         trials: how many other patterns are tried; each takes an elimination. 0: cells are published only.
+        seconds: about so many of a processor core are spent on trials, counted in steps of the elimination, so that
+            the answer is the same on every machine. A trial that does not end in them is left.
         seed: of the random choices; the same input and seed give the same answer.
         frozen: bool (N,), cells that keep their state.
         z: numbers (N,), the cell totals; needed with protection levels.
@@ -79,7 +86,7 @@ def improve(
             keep one that is. Every cell opened then takes an audit: for small publications.
         lpl: numbers (N,), lower ones; default the upper ones.
         jobs: threads of the audits.
-        progress: called with (trials made, trials to make).
+        progress: called with (trials made, trials to make), several times a trial where trials are long.
 
     Raises:
         ValueError: wrong lengths or kinds, a primary cell that is not suppressed, or a pattern that is not safe.
@@ -107,21 +114,53 @@ def improve(
     must = wide(hidden) if upl is not None else None
     keeps_intervals = None if must is None else lambda pattern: bool(wide(pattern)[must].all())
     movable = ~first & ~fixed
-    hidden = _open(small, hidden, first, movable, weight, keeps_intervals)
-    rng = np.random.default_rng(seed)
-    for trial in range(trials):
-        if (hidden | ~movable).all() or not (hidden & movable).any():
-            break
-        hidden = _tried(small, hidden, first, movable, weight, rng, keeps_intervals)
-        if progress is not None:
-            progress(trial + 1, trials)
+    opened = _open(small, hidden, first, movable, weight, keeps_intervals)
+    hidden = hidden if opened is None else opened
+    hidden, ended = _searched(
+        small, hidden, first, movable, weight, trials, seconds * _SECOND, seed, keeps_intervals, progress
+    )
     return Improvement(
         hidden,
         np.flatnonzero(before & ~hidden),
         np.flatnonzero(hidden & ~before),
         int(before.sum() - hidden.sum()),
         float(weight[before].sum() - weight[hidden].sum()),
+        ended,
     )
+
+
+def _searched(
+    x: DummyMatrix,
+    hidden: Booleans,
+    primary: Booleans,
+    movable: Booleans,
+    weight: Floats,
+    trials: int,
+    most: float,
+    seed: int,
+    allowed: Callable[[Booleans], bool] | None,
+    progress: Callable[[int, int], None] | None,
+) -> tuple[Booleans, bool]:
+    """The best pattern of so many trials, or of as many as there are in ``most`` steps; and whether all were made."""
+    rng = np.random.default_rng(seed)
+    steps = made = 0
+
+    def enough(new: int) -> bool:
+        nonlocal steps
+        steps += new
+        if progress is not None:
+            progress(made, trials)
+        return steps > most
+
+    while made < trials:
+        if (hidden | ~movable).all() or not (hidden & movable).any():
+            break
+        tried = None if steps > most else _tried(x, hidden, primary, movable, weight, rng, allowed, enough)
+        if tried is None:
+            return hidden, False
+        hidden = tried
+        made += 1
+    return hidden, True
 
 
 def _tried(
@@ -132,16 +171,22 @@ def _tried(
     weight: Floats,
     rng: np.random.Generator,
     allowed: Callable[[Booleans], bool] | None,
-) -> Booleans:
-    """Another pattern, with a random part of the published cells closed first; the same if that would cost more."""
+    enough: Callable[[int], bool],
+) -> Booleans | None:
+    """Another pattern, with a random part of the published cells closed first; the same if that would cost more.
+
+    None where ``enough`` says so (`suppressed_in_order`).
+    """
     published = np.flatnonzero(~hidden & movable)
     share = np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST)))
     again = hidden.copy()
     again[rng.permutation(published)[: max(1, round(share * len(published)))]] = True
     order = (weight + _least(weight)) * np.exp(rng.normal(0.0, _NOISE, x.columns))
-    pattern = _open(x, again, primary, movable, order, None)
-    if allowed is not None and weight[pattern].sum() < weight[hidden].sum():
-        pattern = _open(x, again, primary, movable, order, allowed)
+    pattern = _open(x, again, primary, movable, order, None, enough)
+    if pattern is not None and allowed is not None and weight[pattern].sum() < weight[hidden].sum():
+        pattern = _open(x, again, primary, movable, order, allowed, enough)
+    if pattern is None:
+        return None
     # Patterns of the same cost are taken too: they lead on to others.
     kept = weight[pattern].sum() <= weight[hidden].sum() and (allowed is None or allowed(pattern))
     return pattern if kept else hidden
@@ -164,14 +209,18 @@ def _open(
     movable: Booleans,
     weight: Floats,
     allowed: Callable[[Booleans], bool] | None,
-) -> Booleans:
+    enough: Callable[[int], bool] = lambda steps: False,
+) -> Booleans | None:
     """Publish secondary cells in descending cost, each if the pattern stays safe (and is allowed)."""
     candidates = np.flatnonzero(hidden & movable)
     candidates = candidates[np.argsort(-weight[candidates], kind="stable")]
     # What is published already comes first: it gives nothing away, so it stays.
     turns = np.concatenate([_short_first(x, np.flatnonzero(~hidden)), candidates])
+    found = suppressed_in_order(x, turns, primary, enough)
+    if found is None:
+        return None
     together = hidden.copy()
-    together[candidates] = suppressed_in_order(x, turns, primary)[candidates]
+    together[candidates] = found[candidates]
     if allowed is None or allowed(together):
         return together
     pattern = hidden.copy()

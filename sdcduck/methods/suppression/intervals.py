@@ -15,10 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from sdcduck.methods.linear_programs import Unsolved
 from sdcduck.methods.suppression.held import Held, Terms
 from sdcduck.methods.suppression.known import Known, Task
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.moves import Moves
+from sdcduck.methods.suppression.optimal import optimal_suppression
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
@@ -30,6 +32,8 @@ _TASTE = 0.3  # standard deviation of the logarithm of the factors that shake up
 _CLEANING = 15.0  # seconds for the cells of each of the first two patterns
 _SECOND = 2e7
 """Work (`Moves.work`) of a second of a processor core, more or less."""
+_SMALL, _SHARE = 1500, 0.6  # cells of publications that integer programming is asked about, and its share of the time
+_LIMIT = 5.0  # seconds of that where there is no limit
 
 
 @dataclass(frozen=True)
@@ -147,7 +151,7 @@ def widen_intervals(
         return Widening(widened, np.array(impossible, dtype=np.int64), widened, widened, 0, True)
     refining = _Refining(held, todo, lacking, search)
     before = refining.better(step)
-    best = refining.searched(before)
+    best = refining.searched(refining.proven(before, x, y))
     return Widening(
         best.pattern, np.array(impossible, dtype=np.int64), widened, before.pattern, refining.made, refining.ended
     )
@@ -163,6 +167,7 @@ class _Refining:
         self.cost, self.moves = held.terms.cost, held.moves
         self.movable = ~held.terms.given & ~held.terms.fixed
         self.made, self.ended = 0, True
+        self.spent, self.optimal = 0.0, False
         # Of large publications the cells are looked at as far as that goes in the time of the first way.
         self.time = max(self.moves.work, _SECOND * _CLEANING)
 
@@ -217,12 +222,38 @@ class _Refining:
         self._complete(held)
         return self._cleaned(held, bar)
 
+    def proven(self, best: Held, x: DummyMatrix, y: Floats) -> Held:
+        """The best pattern there is, where integer programming finds it in its share of the time; else the same."""
+        if not self.search.trials or x.columns > _SMALL or (y < 0).any():
+            return best
+        given, fixed = best.terms.given, best.terms.fixed
+        up, down = np.zeros(x.columns), np.zeros(x.columns)
+        for task in self.tasks:
+            (up if task.sign > 0 else down)[task.cell] = task.distance
+        cost = np.where(given, 0.0, self.cost + 1e-9 * float(self.cost.max(initial=0.0)))
+        share = _SHARE * min(self.search.seconds, 2 * _LIMIT) * _SECOND
+        try:
+            found = optimal_suppression(
+                x, y, given, up, down, cost=cost, ineligible=fixed & ~given, start=best.pattern, time_limit=np.inf,
+                steps=share, check=best.terms.check,
+            )  # fmt: skip
+        except Unsolved:
+            return best  # numbers too far apart for the solver: the trials have programs of their own scale
+        self.spent = min(found.steps, share)
+        if found.status != "optimal":
+            return best
+        held = Held(self.moves, best.terms, best.known, found.suppressed)
+        if not all(held.close(task, 0) for task in self.tasks):
+            return best
+        self.optimal = not self._complete(held) and held.value[0] <= float(self.cost[found.suppressed & ~given].sum())
+        return min(best, held, key=lambda each: each.value)
+
     def searched(self, best: Held) -> Held:
-        """The best pattern after all trials, or as many as there is time for."""
+        """The best pattern after all trials, or as many as there is time for; none where the best is proven."""
         rng = np.random.default_rng(self.search.seed)
-        limit = self.moves.work + self.search.seconds * _SECOND
+        limit = self.moves.work + self.search.seconds * _SECOND - self.spent
         for _ in range(self.search.trials):
-            if not (best.pattern & self.movable).any():
+            if self.optimal or not (best.pattern & self.movable).any():
                 break
             if self.moves.work > limit:
                 self.ended = False

@@ -17,7 +17,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from sdcduck.methods.linear_programs import linear_program, quiet_highs
+from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs
 from sdcduck.methods.suppression.checked import amounts, flags
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
@@ -27,6 +27,10 @@ Booleans = NDArray[np.bool_]
 _SHORT = 1e-6  # relative: what a protection level may be missed by
 _LINEAR_ROUNDS = 200
 _SUPPORT = 1e-7
+_START = 10  # iterations that setting up a program is worth
+_INTEGRAL = 6  # what an iteration of integer programming takes, in those of a linear program
+_NODE = 200  # iterations for each node of its tree, more or less
+_LINEAR = 1 / 5  # the part of the steps that may go before it begins: what takes longer is hardly ever done in time
 
 
 @dataclass(frozen=True)
@@ -38,8 +42,10 @@ class OptimalPattern:
         objective: sum of the costs of these cells.
         bound: no pattern that protects all primary cells costs less.
         gap: (objective - bound) / objective, 0 when optimal.
-        status: ``optimal``; ``time limit``: a pattern that protects but may not be the cheapest; ``infeasible``: no
-            pattern protects the primary cells, ``suppressed`` then holds all cells that may be suppressed.
+        status: ``optimal``; ``time limit``, or one of steps: a pattern that protects but may not be the cheapest;
+            ``infeasible``: no pattern protects the primary cells, ``suppressed`` then holds all cells that may be
+            suppressed.
+        steps: what was done, as the argument ``steps`` counts it.
     """
 
     suppressed: Booleans
@@ -47,6 +53,7 @@ class OptimalPattern:
     bound: float
     gap: float
     status: Literal["optimal", "time limit", "infeasible"]
+    steps: int = 0
 
 
 def optimal_suppression(
@@ -59,6 +66,7 @@ def optimal_suppression(
     cost: ArrayLike | None = None,
     ineligible: ArrayLike | None = None,
     time_limit: float = 60.0,
+    steps: float = np.inf,
     start: ArrayLike | None = None,
     check: Callable[[], object] = lambda: None,
 ) -> OptimalPattern:
@@ -77,6 +85,8 @@ def optimal_suppression(
         ineligible: bool (N,), cells that must be published; default those with the value 0. Primary cells are
             suppressed in any case.
         time_limit: seconds.
+        steps: a limit beside it that is the same on every machine: iterations of the solver times the size of its
+            program (`Moves.work`), more or less.
         start: bool (N,), a pattern that is known; where it protects, none dearer is given.
         check: called between the linear programs; what it raises ends the search.
 
@@ -96,45 +106,61 @@ def optimal_suppression(
     attacker = _Attacker(x, inner, z, first, up, down, check)
     everything = first | ~barred
     if attacker.cuts(everything.astype(np.float64), np.inf):
-        return OptimalPattern(everything, float(weight[everything].sum()), np.inf, 0.0, "infeasible")
+        return OptimalPattern(everything, float(weight[everything].sum()), np.inf, 0.0, "infeasible", attacker.work)
     master = _Master(weight, first, everything)
     best = everything
     if start is not None:
         known = flags(start, x.columns, "start") | first
         if not (known & ~everything).any() and not attacker.cuts(known.astype(np.float64), np.inf):
             best = known
+    return _searched(attacker, master, weight, first, best, ends, steps, check)
+
+
+def _searched(
+    attacker: _Attacker, master: _Master, weight: Floats, first: Booleans, best: Booleans, ends: float, steps: float,
+    check: Callable[[], object],
+) -> OptimalPattern:  # fmt: skip
+    """Cuts and choices in turn, of parts of cells and then of whole ones, until nothing is cut off any more."""
     bound = 0.0
     for integral in (False, True):
         rounds = 0
         while integral or rounds < _LINEAR_ROUNDS:
             rounds += 1
             check()
-            solved = master.solve(integral, ends - time.monotonic(), best)
+            most = (steps if integral else _LINEAR * steps) - master.work
+            solved = master.solve(integral, ends - time.monotonic(), most - attacker.work, best)
             if solved is None:
-                return _pattern(best, weight, max(bound, master.bound), "time limit")
+                bound = max(bound, master.bound)
+                return _pattern(best, weight, bound, "time limit", attacker.work + master.work)
             chosen, value = np.clip(solved[0], 0.0, 1.0), solved[1]
             bound = max(bound, value)
-            cuts = attacker.cuts(np.rint(chosen) if integral else chosen, ends)
+            cuts = attacker.cuts(np.rint(chosen) if integral else chosen, ends, most)
             if cuts is None:
-                return _pattern(best, weight, bound, "time limit")
+                return _pattern(best, weight, bound, "time limit", attacker.work + master.work)
             if not cuts:
                 # What protects with a part of each cell protects with the whole cells.
                 support = chosen > _SUPPORT if not integral else chosen > 0.5
-                if weight[support].sum() < weight[best].sum() or integral:
+                # What is known may be cheaper by less than the solver can see.
+                if _worth(support | first, weight) < _worth(best, weight):
                     best = support | first
                 break
             master.add(cuts)
-    return _pattern(best, weight, bound, "optimal")
+    return _pattern(best, weight, bound, "optimal", attacker.work + master.work)
+
+
+def _worth(pattern: Booleans, cost: Floats) -> tuple[float, int]:
+    """What a pattern costs, and its number of cells: the less the better."""
+    return float(cost[pattern].sum()), int(pattern.sum())
 
 
 def _pattern(
-    suppressed: Booleans, cost: Floats, bound: float, status: Literal["optimal", "time limit"]
+    suppressed: Booleans, cost: Floats, bound: float, status: Literal["optimal", "time limit"], steps: int
 ) -> OptimalPattern:
     objective = float(cost[suppressed].sum())
     if status == "optimal":
         bound = objective
     gap = (objective - bound) / objective if objective > 0 else 0.0
-    return OptimalPattern(suppressed, objective, bound, max(gap, 0.0), status)
+    return OptimalPattern(suppressed, objective, bound, max(gap, 0.0), status, steps)
 
 
 @dataclass(frozen=True)
@@ -175,10 +201,12 @@ class _Attacker:
         self.highs.setOptionValue("presolve", "off")
         self.highs.setOptionValue("simplex_strategy", 4)
         self.highs.passModel(lp)
+        self.size, self.work = x.columns + x.rows, 0
         self.allowed = (np.zeros(x.columns), np.zeros(x.columns))
 
-    def cuts(self, chosen: Floats, ends: float) -> list[_Cut] | None:
-        """Conditions that the choice violates; none when it protects all primary cells; None when out of time."""
+    def cuts(self, chosen: Floats, ends: float, most: float = np.inf) -> list[_Cut] | None:
+        """Conditions that the choice violates; none when it protects all primary cells; None when out of time, or of
+        the ``most`` steps that all calls may take together."""
         whole = bool(np.all((chosen == 0) | (chosen == 1)))
         lowest = -self.z * chosen / self.unit
         if whole:
@@ -190,7 +218,7 @@ class _Attacker:
             for sign, level in ((1.0, self.up[target]), (-1.0, self.down[target])):
                 if level <= 0:
                     continue
-                if time.monotonic() > ends:
+                if time.monotonic() > ends or self.work > most:
                     return None
                 if not whole:
                     # A cell suppressed in part may rise by that part of the level: that is what its cut counts.
@@ -215,11 +243,12 @@ class _Attacker:
 
     def _cut(self, level: float) -> _Cut | None:
         self.highs.run()
+        self.work += (_START + max(0, self.highs.getInfo().simplex_iteration_count)) * self.size
         status = self.highs.getModelStatus()
         if status == highspy.HighsModelStatus.kUnbounded:
             return None
         if status != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
+            raise Unsolved(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
         if -self.highs.getInfo().objective_function_value >= level * (1 - _SHORT):
             return None
         solution = self.highs.getSolution()
@@ -250,16 +279,19 @@ class _Master:
         self.highs.setOptionValue("mip_abs_gap", 1e-9)
         self.highs.passModel(lp)
         self.integral = False
-        self.bound = 0.0
+        self.bound, self.work = 0.0, 0
 
     def add(self, cuts: list[_Cut]) -> None:
         for cut in cuts:
             self.highs.addRow(cut.level, np.inf, len(cut.cells), cut.cells, cut.coefficients)
 
-    def solve(self, integral: bool, seconds: float, known: Booleans) -> tuple[Floats, float] | None:
-        """The cheapest choice and its cost, from one that meets all conditions; None when out of time."""
-        if seconds <= 0:
+    def solve(self, integral: bool, seconds: float, steps: float, known: Booleans) -> tuple[Floats, float] | None:
+        """The cheapest choice and its cost, from one that meets all conditions; None when out of time or steps."""
+        if seconds <= 0 or steps <= 0:
             return None
+        size = self.columns + self.highs.getNumRow()
+        if np.isfinite(steps):
+            self.highs.setOptionValue("mip_max_nodes", int(min(1 + steps / (size * _INTEGRAL * _NODE), 1e9)))
         if integral and not self.integral:
             self.integral = True
             index = np.arange(self.columns, dtype=np.int32)
@@ -273,13 +305,15 @@ class _Master:
             self.highs.setSolution(begun)
         self.highs.setOptionValue("time_limit", float(self.highs.getRunTime()) + seconds)
         self.highs.run()
+        iterations = _START + max(0, self.highs.getInfo().simplex_iteration_count)
+        self.work += iterations * size * (_INTEGRAL if integral else 1)
         status = self.highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kTimeLimit:
+        if status in (highspy.HighsModelStatus.kTimeLimit, highspy.HighsModelStatus.kSolutionLimit):
             reached = float(self.highs.getInfo().mip_dual_bound) if integral else 0.0
             if np.isfinite(reached):
                 self.bound = max(self.bound, reached * self.unit)
             return None
         if status != highspy.HighsModelStatus.kOptimal:
-            raise RuntimeError(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
+            raise Unsolved(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
         value = float(self.highs.getInfo().objective_function_value) * self.unit
         return np.asarray(self.highs.getSolution().col_value, dtype=np.float64), value

@@ -26,7 +26,8 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-SEARCH = Search(trials=200, seconds=5.0)
+TRIALS = 200
+"""So many other patterns are looked at, where there is time for them."""
 """How long a cheaper pattern with intervals is looked for."""
 _STEPS = 10  # as much as the first choice of cells: with wide intervals
 FREQUENCY_PROTECTION = 0.2
@@ -121,7 +122,7 @@ class Choice:
         zeros_protected: whether cells of count 0 may be primary.
         secondary_zeros: whether cells of count 0 may be suppressed.
         weight: (N,), what publishing a cell is worth, beside its size; None: 1.
-        improve: whether to look for a cheaper pattern afterwards.
+        search: how long to look for a cheaper pattern afterwards; without trials nobody does.
         protection: (N,), by how much the interval of a primary cell must reach beyond it; None: nobody asks.
     """
 
@@ -132,7 +133,7 @@ class Choice:
     zeros_protected: bool = False
     secondary_zeros: bool = False
     weight: Floats | None = None
-    improve: bool = False
+    search: Search = NO_SEARCH
     protection: Floats | None = None
 
 
@@ -147,6 +148,7 @@ class Chosen:
         differences: what k-disclosure protects beside the primary cells; None without it.
         disclosing: cells whose difference from one within follows from forced cells all the same.
         saved: secondary cells, and their cost, that looking for a cheaper pattern did without; None: nobody asked.
+        ended: whether all trials were made, and not only as many as there was time for; None: nobody asked.
         null_space: what the published cells leave open.
     """
 
@@ -156,6 +158,7 @@ class Chosen:
     differences: Differences | None
     disclosing: Bools | None
     saved: tuple[int, float] | None
+    ended: bool | None
     null_space: ModularNullSpace
 
 
@@ -224,8 +227,8 @@ class _Run:
             extra=None if differences is None else differences.matrix, progress=progress,
         )  # fmt: skip
 
-    def improved(self, secondary: Bools) -> Bools:
-        """A cheaper choice of secondary cells, if one is found, that passes the same tests as the first."""
+    def improved(self, secondary: Bools) -> tuple[Bools, bool]:
+        """A cheaper choice of secondary cells that passes the same tests as the first, if one is found; and `ended`."""
         primary, hidden, loss = self.roles.primary, self.roles.hidden, self.loss
         x, more = self.tables.x, 0
         differences, _ = self.found
@@ -235,16 +238,17 @@ class _Run:
             np.append(marks, np.ones(more, dtype=np.bool_))
             for marks in (primary | secondary | hidden, primary, self.fixed)
         )
-        suppressed = improve(
-            x, closed, protected, np.append(loss, np.zeros(more)), frozen=frozen, progress=self.check
-        ).suppressed
-        suppressed = suppressed[: self.tables.x.columns]
+        found = improve(
+            x, closed, protected, np.append(loss, np.zeros(more)), trials=self.choice.search.trials,
+            seconds=self.choice.search.seconds, seed=self.choice.search.seed, frozen=frozen, progress=self.check,
+        )  # fmt: skip
+        suppressed = found.suppressed[: self.tables.x.columns]
         # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
         opened = ~(suppressed | hidden)
         again = self.secondary_of(self.order[opened[self.order]], self.check).secondary
         tested = (suppressed & ~primary & ~hidden) | again
         better: Bools = tested if loss[tested].sum() < loss[secondary].sum() else secondary
-        return better
+        return better, found.ended
 
     def widened(self, secondary: Bools, protection: Floats, progress: Callable[[int, int], object]) -> Widening:
         """A pattern whose intervals are as wide as is wanted, by the secondary cells or others."""
@@ -259,8 +263,7 @@ class _Run:
         return widen_intervals(
             self.tables.x, self.tables.inner_value, primary | secondary | hidden, np.flatnonzero(protection > 0),
             protection, protection, cost=self.loss, ineligible=self.fixed, given=primary | hidden, lacking=lacking,
-            search=SEARCH if self.choice.improve else NO_SEARCH,
-            progress=progress,
+            search=self.choice.search, progress=progress,
         )  # fmt: skip
 
     def proven(self, secondary: Bools, unsafe: Bools) -> ModularNullSpace:
@@ -294,7 +297,7 @@ def chosen_before(
     run = _Run(tables, roles, choice, check)
     differences, disclosing = run.found
     unsafe = roles.primary & tables.empty
-    return Chosen(secondary, unsafe, None, differences, disclosing, None, run.proven(secondary, unsafe))
+    return Chosen(secondary, unsafe, None, differences, disclosing, None, None, run.proven(secondary, unsafe))
 
 
 def choose_cells(
@@ -329,7 +332,8 @@ def choose_cells(
     unsafe = np.zeros(len(roles.primary), dtype=np.bool_)
     unsafe[result.unsafe] = True
     unsafe |= roles.primary & tables.empty
-    saved = (0, 0.0) if choice.improve else None
+    asked = choice.search.trials > 0
+    saved, ended = ((0, 0.0), True) if asked else (None, None)
     narrow = None
     before = secondary
     if choice.protection is not None:
@@ -341,9 +345,10 @@ def choose_cells(
         before, secondary = wider.before & ~given, wider.suppressed & ~given
         narrow = np.zeros(len(roles.primary), dtype=np.bool_)
         narrow[wider.impossible] = True
-    if choice.improve:
+        ended = wider.ended if asked else None
+    if asked:
         # Improving a choice without widths would narrow intervals again.
         if not unsafe.any() and (choice.protection is None or not choice.protection.any()):
-            secondary = run.improved(secondary)
+            secondary, ended = run.improved(secondary)
         saved = int(before.sum()) - int(secondary.sum()), float(run.loss[before].sum() - run.loss[secondary].sum())
-    return Chosen(secondary, unsafe, narrow, differences, disclosing, saved, run.proven(secondary, unsafe))
+    return Chosen(secondary, unsafe, narrow, differences, disclosing, saved, ended, run.proven(secondary, unsafe))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from sdcduck.methods.suppression import echelon
 from sdcduck.methods.suppression.batch import PUBLISHED, SECONDARY, Batch, keep
-from sdcduck.methods.suppression.dense import BLOCK, OpenSpace
+from sdcduck.methods.suppression.dense import BLOCK, ENTRY, OpenSpace
 from sdcduck.methods.suppression.links import ROW, Links, link_all
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.publishing import FULL, SINGLETON, VECTORS, publish_column, publish_safe, undecided
@@ -52,6 +52,8 @@ MOST_ENDANGERED = 20_000  # primary columns in so many coordinates would need to
 BATCHES = 0.5
 LOOK = 64  # pivots after which this is asked again
 MOST_FREE, MOST_ROWS = 18_000, 200_000  # beyond that blocks would need more than 4 GiB
+SLICE = 4096  # candidates between two questions whether there is time left
+_PASSES = 10  # steps for each entry of the matrix that are no elimination
 START = 80  # entries of pivots read, for each entry of the table, before they are first brought in another order
 
 
@@ -112,6 +114,7 @@ class Walk:
         self.check = check
         self.looked = self.work = self.spent = self.per_pivot = 0
         self.reordered, self.price = 0, START * len(self.indices)
+        self.elsewhere = 0  # steps that are not counted in `scratch` or `watched`
         self.space: OpenSpace | None = None
         self.blocks = self.together = False
         self.batch = BATCH
@@ -126,6 +129,12 @@ class Walk:
         single = self.one_by_one if self.together else self.pivots.used[0]
         result: Array = np.concatenate([self.watched.scalars[PIVOTS : PIVOTS + single], *self.in_blocks])
         return result
+
+    @property
+    def steps(self) -> int:
+        """What was done up to now, in entries of pivots read, more or less: the same on every machine."""
+        in_space = 0 if self.space is None else (self.space.built + self.space.work) // ENTRY
+        return int(self.scratch.work[0] + self.watched.scalars[WORK]) + self.elsewhere + in_space
 
     @property
     def undecided(self) -> int:
@@ -218,6 +227,7 @@ class Walk:
         if pivots.used[0] != used:
             raise RuntimeError("the published columns have another rank in another order")
         self.pivots = pivots
+        self.elsewhere += price
         if self.together:
             self._count_pivots()
         else:
@@ -311,10 +321,13 @@ class Walk:
         block = turns[first : first + self.block].astype(np.int64)
         watched = self.primary[self.watched.alive].astype(np.int64)
         decided = self._with_space(turns[:first], lambda space: space.decide(block, watched))
+        if self.space is not None:
+            self.elsewhere += self.space.price(len(block) + len(watched)) // ENTRY
         new, done = block[decided.pivots], first + decided.done
         self.in_blocks.append(new)
         self.secondary[block[: decided.done][decided.fate[: decided.done] == SECONDARY]] = True
         if self.space is not None and self.space.work + self.space.price(len(new)) > self.space.built:
+            self.elsewhere += (self.space.built + self.space.work) // ENTRY
             self.space = None
         elif len(new):
             self._with_space(turns[:first], lambda space: space.publish(new))
@@ -353,13 +366,27 @@ class Walk:
             raise RuntimeError("the walk in blocks contradicts itself")
 
 
-def suppressed_in_order(x: DummyMatrix, turns: NDArray[np.int64], primary: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def suppressed_in_order(
+    x: DummyMatrix,
+    turns: NDArray[np.int64],
+    primary: NDArray[np.bool_],
+    enough: Callable[[int], bool] = lambda steps: False,
+) -> NDArray[np.bool_] | None:
     """Which columns are suppressed when those of ``turns`` are published in this order, each unless a primary column
-    would follow; bool (N,)."""
+    would follow; bool (N,).
+
+    ``enough`` is told now and then how many steps were done since it was asked last; once it says so, there is no
+    answer.
+    """
+    told = -_PASSES * len(x.indices)  # to set up, and to look at each candidate
     walk = Walk(x.sparse(np.int8), np.flatnonzero(primary), x.rows)
     walk.start()
     done = 0
-    while done < len(turns):
-        done = walk.advance(turns, done, len(turns))
-    secondary: NDArray[np.bool_] = walk.secondary
-    return secondary
+    while True:
+        new, told = walk.steps - told, walk.steps
+        if enough(new):
+            return None
+        if done >= len(turns):
+            secondary: NDArray[np.bool_] = walk.secondary
+            return secondary
+        done = walk.advance(turns, done, min(done + SLICE, len(turns)))
