@@ -367,6 +367,17 @@ def _visited(
     return by_size, order + tuple(place for place in asked if place not in order)
 
 
+def _drawn_together(names: _Names, asked: Sequence[int], joint: Sequence[str] | None, how: str) -> list[int]:
+    """The columns of argument ``joint``."""
+    together = names.places(joint, "joint")
+    for place in together:
+        if place not in asked:
+            raise SDCError(f"argument 'joint' names '{names.all[place]}', which is not drawn")
+    if len(together) == 1 or (together and how == "bootstrap-noise"):
+        raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
+    return together
+
+
 def _weighed_by(relation: Source, names: _Names, weight: str, formulas: Mapping[int, object]) -> int:
     """The column of weights."""
     relation.number(weight, "weight")
@@ -427,12 +438,7 @@ def read_plan(
     for place in asked:
         if place in not_drawn:
             raise SDCError(f"column '{outputs[place].name}' cannot be synthesised: it is in argument 'by' or 'derived'")
-    together = names.places(joint, "joint")
-    for place in together:
-        if place not in asked:
-            raise SDCError(f"argument 'joint' names '{outputs[place].name}', which is not drawn")
-    if len(together) == 1 or (together and how == "bootstrap-noise"):
-        raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
+    together = _drawn_together(names, asked, joint, how)
     by_size, order = _visited(names, visit, asked, together)
     kept = [place for place in range(len(outputs)) if place not in order and place not in not_drawn]
     if weight is not None and not by_size:
