@@ -1117,6 +1117,16 @@ def rank_swap(
     """Records that have changed values with others near them in rank, each column by itself."""
 
 
+@table_function("sdc_read_arb")
+def read_arb(con: DuckDBPyConnection, /, path: str) -> DuckDBPyRelation:
+    """Reads a batch of tau-Argus (.arb): one row a command."""
+
+
+@table_function("sdc_read_asc")
+def read_asc(con: DuckDBPyConnection, /, path: str, metadata: str) -> DuckDBPyRelation:
+    """Reads records of tau-Argus (.asc) as their metadata (.rda) say: a column a variable."""
+
+
 @table_function("sdc_read_hrc")
 def read_hrc(con: DuckDBPyConnection, /, path: str, indent: str = "@") -> DuckDBPyRelation:
     """Reads a hierarchy file of tau-Argus (.hrc): one code a line, indented once a level."""
@@ -1818,6 +1828,14 @@ def write_table(
     2.0."""
 
 
+@table_function("sdc_write_tau_argus")
+def write_tau_argus(
+    con: DuckDBPyConnection, /, publication: str, file: str, safety_range: float = 10, force: bool = False
+) -> DuckDBPyRelation:
+    """Writes a published table as tau-Argus starts from it: its records, their metadata, hierarchies, and a batch with
+    tables and rules."""
+
+
 __all__ = [
     "accuracy", "accuracy_cells", "accuracy_events", "accuracy_margins", "add_noise", "add_record_key", "anonymize",
     "anonymize_lattice", "attack_inference", "attack_linkability", "attack_score", "attack_singling_out",
@@ -1837,18 +1855,18 @@ __all__ = [
     "pca_utility", "percent_table", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies",
     "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect",
     "prototypes", "ptable", "ptable_check", "ptables", "publication", "publications", "publish", "quality",
-    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst",
-    "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations",
-    "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report",
-    "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets",
-    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget",
-    "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda",
-    "suda_contributions", "summary_risk", "suppress", "synth_correlations", "synth_diversity",
-    "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
+    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_arb", "read_asc",
+    "read_hrc", "read_hst", "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count",
+    "recon_designations", "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap",
+    "record_swap_report", "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table",
+    "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check",
+    "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
+    "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "synth_correlations",
+    "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
     "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
     "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
     "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",
     "trips_check", "trips_ends", "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize",
     "tstr", "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
-    "utility_regression", "utility_tables", "write_table",
+    "utility_regression", "utility_tables", "write_table", "write_tau_argus",
 ]
