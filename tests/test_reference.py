@@ -136,6 +136,8 @@ CALLS = {
     "sdc_pca_membership": "sdc_pca_membership('people', 'people', ['age', 'income'])",
     "sdc_attribute_inference": "sdc_attribute_inference('people', sensitive := 'sex', keys := ['region'], repeats := 1, trees := 2)",
     "sdc_tstr": "sdc_tstr('people', 'people', 'people', 'sex', columns := ['region'], models := ['tree'])",
+    "sdc_survival_table": "sdc_survival_table('(SELECT age, true AS died FROM people)', 'age', 'died')",
+    "sdc_histogram_table": "sdc_histogram_table('people', 'age', 10, by := ['region'])",
     "sdc_check_submit": "sdc_check_submit('columns', '(FROM sdc_check_regression(100, 3))', requested_by := 'ann')",
     "sdc_check_decide": "sdc_check_decide('columns', 'approve', decided_by := 'bob')",
     "sdc_drop_output": "sdc_drop_output('columns')",

@@ -574,6 +574,14 @@ def he_knn_simulate(
     rows."""
 
 
+@table_function("sdc_histogram_table")
+def histogram_table(
+    con: DuckDBPyConnection, /, source: str, value: str, width: float, by: Sequence[str] = (), origin: float = 0,
+    base: int = 6, threshold: int = 10
+) -> DuckDBPyRelation:
+    """A histogram that may leave: bins of one width with rounded counts, without those that are too small."""
+
+
 @table_function("sdc_holdout_share")
 def holdout_share(
     con: DuckDBPyConnection, /, original: str, synthetic: str, holdout: str, columns: Sequence[str] = (),
@@ -1447,6 +1455,15 @@ def suppress(
     """A publication with the numbers of its primary and secondary cells suppressed."""
 
 
+@table_function("sdc_survival_table")
+def survival_table(
+    con: DuckDBPyConnection, /, source: str, time: str, event: str, by: Sequence[str] = (), width: float = 1,
+    base: int = 6, threshold: int = 10
+) -> DuckDBPyRelation:
+    """A Kaplan-Meier curve that may leave: of cumulated events and censorings rounded to midpoints, while enough are at
+    risk."""
+
+
 @table_function("sdc_synth_correlations")
 def synth_correlations(
     con: DuckDBPyConnection, /, original: str, synthetic: str, columns: Sequence[str] = ()
@@ -1846,11 +1863,11 @@ __all__ = [
     "dp_covariance", "dp_ledger", "dp_mean", "dp_mean_region", "dp_mean_region_noise", "dp_mean_test", "dp_preview",
     "dp_regression", "dp_release", "drop_output", "drop_ptable", "drop_publication", "drop_rules", "drop_synth_model",
     "drop_user", "estimates", "event_pairs", "export", "global_risk", "he_knn_decrypt", "he_knn_encrypt",
-    "he_knn_keygen", "he_knn_predict", "he_knn_simulate", "holdout_share", "identical_matches", "individual_risk",
-    "integral_centers", "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta", "k_noise_records",
-    "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress", "local_suppress_report",
-    "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk", "microaggregate",
-    "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
+    "he_knn_keygen", "he_knn_predict", "he_knn_simulate", "histogram_table", "holdout_share", "identical_matches",
+    "individual_risk", "integral_centers", "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta",
+    "k_noise_records", "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress",
+    "local_suppress_report", "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk",
+    "microaggregate", "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
     "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise",
     "pca_utility", "percent_table", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies",
     "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect",
@@ -1861,12 +1878,13 @@ __all__ = [
     "record_swap_report", "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table",
     "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check",
     "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
-    "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "synth_correlations",
-    "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
-    "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
-    "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
-    "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",
-    "trips_check", "trips_ends", "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize",
-    "tstr", "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
-    "utility_regression", "utility_tables", "write_table", "write_tau_argus",
+    "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "survival_table",
+    "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
+    "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
+    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
+    "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",
+    "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows", "trips_grid",
+    "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
+    "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression", "utility_tables",
+    "write_table", "write_tau_argus",
 ]
