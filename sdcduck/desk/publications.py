@@ -6,6 +6,7 @@ import re
 
 from starlette.responses import Response
 
+from sdcduck.desk.alternatives import RECORD_KEY, alternatives_statement
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.forms import Form
 from sdcduck.desk.statements import Draft, call, rules_of
@@ -61,6 +62,17 @@ def pattern(asked: Asked) -> Posted:
     statement = call("sdc_suppress", draft.query, **rules)
     about = {"draft": draft, "rules": rules}
     return asked.begin(Work("pattern", f"Pattern of {draft.name}", statement, asked.form, (draft.table,), about=about))
+
+
+def compare(asked: Asked) -> Posted:
+    """The same cells suppressed, rounded and with cell keys."""
+    draft, rules = _drafted(asked), rules_of(asked.form)
+    known = {column.name for column in asked.register.columns(asked.reading, draft.table)}
+    keys = RECORD_KEY in known
+    statement = alternatives_statement(draft, rules, keys=keys)
+    about = {"draft": draft, "rules": rules, "keys": keys}
+    title = f"Alternatives for {draft.name}"
+    return asked.begin(Work("alternatives", title, statement, asked.form, (draft.table,), about=about))
 
 
 def audit_tables(asked: Asked) -> Posted:

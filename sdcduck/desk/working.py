@@ -9,14 +9,15 @@ from typing import Any
 import pyarrow.compute as pc
 from starlette.responses import Response
 
+from sdcduck.desk.alternatives import MIDPOINT, base_of, compared
 from sdcduck.desk.asking import Asked, Posted
-from sdcduck.desk.cross import counts, cross, values_of, view_of
+from sdcduck.desk.cross import MARKS, counts, cross, values_of, view_of
 from sdcduck.desk.statements import in_words
 from sdcduck.desk.work import Work
 from sdcduck.udfs.publication import read_publication
 
-_HERE = {"pattern": "tables", "audit": "tables", "published": "releases", "risk": "records"}
-_AGAIN = {"/tables/new": ("pattern", "audit", "published"), "/records": ("risk",)}
+_HERE = {"pattern": "tables", "audit": "tables", "alternatives": "tables", "published": "releases", "risk": "records"}
+_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk",)}
 _MOST_ROWS = 500
 
 
@@ -75,6 +76,16 @@ def _audit(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     )  # fmt: skip
 
 
+def _alternatives(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    cells, draft = work.answer, work.about["draft"]
+    return asked.page(
+        "alternatives.html", **page, draft=draft, dimensions=draft.dimensions, cells=cells.num_rows, most=_MOST_ROWS,
+        alternatives=compared(cells), rows=cells.slice(0, _MOST_ROWS).to_pylist(), marks=MARKS,
+        base=base_of(work.about["rules"]), midpoint=MIDPOINT, keys=work.about["keys"],
+    )  # fmt: skip
+
+
 def _published(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     assert work.answer is not None
     [row] = work.answer.to_pylist()
@@ -96,6 +107,7 @@ def _rows(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
 _ANSWERS: dict[str, Callable[[Asked, Work, dict[str, Any]], Response]] = {
     "pattern": _pattern,
     "audit": _audit,
+    "alternatives": _alternatives,
     "published": _published,
     "risk": _risk,
     "rows": _rows,

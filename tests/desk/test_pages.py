@@ -98,6 +98,9 @@ def test_odd_names_are_text_on_each_page(browser: Browser) -> None:
     answers.append(work(browser, "/records/risk", table=ODD, key=['a"b', ODD], k="3", measure="records"))
     answers.append(work(browser, "/records/risk", table=ODD, key=['a"b', ODD], k="3", measure="columns"))
     answers.append(work(browser, "/tables/pattern", table=ODD, publication=ODD, dimension=['a"b', ODD], max_count="1"))
+    answers.append(
+        work(browser, "/tables/alternatives", table=ODD, publication=ODD, dimension=['a"b', ODD], max_count="1")
+    )
     for answer in answers:
         assert answer.status == 200, answer.text
         assert "<script" not in answer.text
