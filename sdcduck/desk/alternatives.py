@@ -76,11 +76,10 @@ def alternatives_statement(draft: Draft, rules: Mapping[str, Any], *, keys: bool
             f"CASE WHEN grouping({n}) = 0 THEN {literal(name)} END"
             for n, name in zip(names, draft.dimensions, strict=True)
         )
-        sets = "ROLLUP" if draft.nested else "CUBE"
         lines += [
             f"JOIN (SELECT {', '.join(names)}, coalesce(nullif(concat_ws(' x ', {words}), ''), 'total') AS level,",
             f"    sdc_count({identifier(RECORD_KEY)}) AS keys FROM {identifier(draft.table)}",
-            f"    GROUP BY {sets} ({', '.join(names)})) k ON {same('k')}",
+            f"    GROUP BY {draft.groups}) k ON {same('k')}",
         ]
     return "\n".join([*lines, f"ORDER BY {', '.join(f's.{n} NULLS LAST' for n in names)}"])
 

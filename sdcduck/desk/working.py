@@ -12,7 +12,7 @@ from starlette.responses import Response
 from sdcduck.desk.alternatives import MIDPOINT, base_of, compared
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.cross import MARKS, counts, cross, values_of, view_of
-from sdcduck.desk.statements import in_words
+from sdcduck.desk.statements import Draft, in_words
 from sdcduck.desk.work import Work
 from sdcduck.udfs.publication import read_publication
 
@@ -57,10 +57,16 @@ def _pattern(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
         if name not in (view.down, view.across)
     ]
     return asked.page(
-        "pattern.html", **page, draft=draft, words=in_words(rules), counts=counts(cells), view=view, others=others,
-        table=cross(publication, cells, view), dimensions=publication.dimensions, nested=draft.nested,
+        "pattern.html", **page, draft=draft, words=[*_levels(draft), *in_words(rules)], counts=counts(cells),
+        view=view, others=others, table=cross(publication, cells, view), dimensions=publication.dimensions,
+        nested=draft.nested,
         measures=[one.name for one in publication.measures],
     )  # fmt: skip
+
+
+def _levels(draft: Draft) -> list[str]:
+    """The hierarchies, in words."""
+    return [f"{name} lies in {above}: there are totals of {above}." for name, above in draft.within.items()]
 
 
 def _audit(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
