@@ -68,7 +68,7 @@ _ALONE, _STEPS, _MOST_DECIMALS = 0.25, 100, 6
 def grid(values: NDArray[np.float64]) -> float:
     """The largest step that all values are multiples of: of whole numbers, or of decimals up to the sixth; 0: none.
 
-    >>> grid(np.array([0.0, 150.0, 400.0])), grid(np.array([0.25, 1.5])), grid(np.array([12.34, 7.0]))
+    >>> grid(np.array([0.0, 150.0, 400.0])), grid(np.array([0.25, 1.5])), grid(np.array([12.33, 7.0]))
     (50.0, 0.25, 0.01)
     >>> grid(np.array([0.1234567, 1.0])), grid(np.array([0.0]))
     (0.0, 0.0)
