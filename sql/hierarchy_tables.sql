@@ -96,6 +96,47 @@
 --| Turnover |        3 |     9 | ['999999999'] |      false | NULL        |    true |        2
 --| @source format of tau-Argus 4 (its Metadata.java)
 
+--| sdc_read_asc(path, metadata) -> TABLE
+--| Reads records of tau-Argus (.asc) as their metadata (.rda) say: a column a variable.
+--|
+--| Of fixed width, or with a separator. Blanks around a code are no part of it; missing codes are NULL. Numbers and weights are
+--| decimals with as many digits as `<DECIMALS>` says, all others are texts. Text is UTF-8, or else Windows-1252.
+--|
+--| @arg path VARCHAR: the file of records, as DuckDB finds files
+--| @arg metadata VARCHAR: the file that describes it
+--| @column .. as the metadata say, when the statement is bound
+--| @example
+--| COPY (SELECT unnest(['1 12.50', '2  7.25', '9  0.00'])) TO 'two.asc' (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '');
+--| COPY (SELECT unnest(['Region 1 1 9', '  <RECODEABLE>', 'Turnover 3 5', '  <NUMERIC> <DECIMALS> 2']))
+--| TO 'two.rda' (FORMAT csv, HEADER false, DELIMITER '|', QUOTE '');
+--| FROM sdc_read_asc('two.asc', 'two.rda');
+--| @output
+--| Region | Turnover
+--| -------+---------
+--| 1      | 12.50
+--| 2      | 7.25
+--| NULL   | 0.00
+--| @source format of tau-Argus 4 (tau-Argus User's Manual 4.1)
+
+--| sdc_read_arb(path) -> TABLE
+--| Reads a batch of tau-Argus (.arb): one row a command.
+--|
+--| @arg path VARCHAR: the file, as DuckDB finds files
+--| @column line BIGINT: number of the line
+--| @column command VARCHAR: without its brackets, in capitals
+--| @column arguments VARCHAR: what follows it
+--| @example
+--| COPY (SELECT unnest(['<OPENMICRODATA> "two.asc"', '<SPECIFYTABLE> "Region"|"Turnover"||', '<SAFETYRULE> NK(1,75)']))
+--| TO 'two.arb' (FORMAT csv, HEADER false, DELIMITER '#', QUOTE '');
+--| FROM sdc_read_arb('two.arb');
+--| @output
+--| line | command       | arguments
+--| -----+---------------+----------------------
+--|    1 | OPENMICRODATA | "two.asc"
+--|    2 | SPECIFYTABLE  | "Region"|"Turnover"||
+--|    3 | SAFETYRULE    | NK(1,75)
+--| @source format of tau-Argus 4 (tau-Argus User's Manual 4.1)
+
 --| sdc_read_hst(path, separator := NULL, total := 'Total') -> TABLE
 --| Reads an a priori file of tau-Argus (.hst): what is known of cells beforehand, one line a cell.
 --|

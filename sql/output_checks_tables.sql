@@ -74,6 +74,72 @@
 --| sd        |    12 |      12 | pass   | NULL
 --| @source Griffiths et al. (2019), Handbook on Statistical Disclosure Control for Outputs
 
+--| sdc_survival_table(source, time, event, by := [], width := 1, base := 6, threshold := 10) -> TABLE
+--| A Kaplan-Meier curve that may leave: of cumulated events and censorings rounded to midpoints, while enough are at risk.
+--|
+--| Counted is who had the event, and who was censored, up to the end of each interval of time; these counts are rounded to the middle
+--| of the range that they lie in (with 6: 1 to 6 is 3, 7 to 12 is 9; 0 stays), and the curve is estimated from the rounded ones. A step
+--| so stands for several people, and when one of them had the event does not show. The standard error is Greenwood's, of the rounded
+--| counts too. Without rounding it is the usual estimate.
+--|
+--| A curve ends before fewer than `threshold` are at risk, and groups of fewer have none. Of the same people publish one curve, with the
+--| same arguments: two, of which one has a person more, may differ by a step.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a person
+--| @arg time VARCHAR: column with the time until the event, or until the person was last seen; at least 0
+--| @arg event VARCHAR: column that says whether it was the event: true or 1; false or 0: censored
+--| @arg by VARCHAR[]: columns of the groups; none: all are one
+--| @arg width DOUBLE: of the intervals, whose ends are the times: (0, width], (width, 2 width] ..; a time of 0 is in the first one
+--| @arg base BIGINT: of the rounding; 1: none, which is for comparisons within the house
+--| @arg threshold BIGINT: people who must be at risk, as rounded, and in a group
+--| @column .. as in `source`: the columns of `by`
+--| @column time DOUBLE: end of the interval; first a row with 0
+--| @column at_risk BIGINT: before it, rounded
+--| @column events BIGINT: of the step, as differences of rounded counts
+--| @column censored BIGINT: as events
+--| @column survival DOUBLE: share without the event
+--| @column std_error DOUBLE: of survival; NULL where all have had the event
+--| @example
+--| SELECT time, at_risk, events, censored, round(survival, 3) AS survival, round(std_error, 3) AS std_error
+--| FROM sdc_survival_table('(SELECT range % 30 AS days, range % 3 > 0 AS relapsed FROM range(60))', 'days', 'relapsed', width := 7);
+--| @output
+--| time | at_risk | events | censored | survival | std_error
+--| -----+---------+--------+----------+----------+----------
+--|  0.0 |      57 |      0 |        0 |      1.0 |       0.0
+--|  7.0 |      57 |      9 |        3 |    0.842 |     0.048
+--| 14.0 |      45 |     12 |        6 |    0.618 |     0.066
+--| 21.0 |      27 |      6 |        6 |     0.48 |     0.071
+--| 28.0 |      15 |     12 |        6 |    0.096 |     0.052
+--| @source Kaplan and Meier (1958); midpoint 6 rounding as in OpenSAFELY; survival objects as in ACRO (Green, Ritchie and Smith 2021)
+
+--| sdc_histogram_table(source, value, width, by := [], origin := 0, base := 6, threshold := 10) -> TABLE
+--| A histogram that may leave: bins of one width with rounded counts, without those that are too small.
+--|
+--| Counts are rounded to midpoints, as in `sdc_survival_table`. A bin of fewer than `threshold` records is left out, as one of none is, so
+--| that it does not show where the smallest and the largest values lie. Take bins as wide as that what is left is most of the records,
+--| and publish no other histogram of the same values with other bins.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a person
+--| @arg value VARCHAR: the column of numbers; NULL, NaN and infinities are left out
+--| @arg width DOUBLE: of a bin, which has its lower end and not its upper one
+--| @arg by VARCHAR[]: columns of the groups; none: all are one
+--| @arg origin DOUBLE: where a bin begins
+--| @arg base BIGINT: of the rounding; 1: none
+--| @arg threshold BIGINT: records that a bin needs
+--| @column .. as in `source`: the columns of `by`
+--| @column low DOUBLE: lower end
+--| @column high DOUBLE: upper end
+--| @column n BIGINT: records, rounded
+--| @example
+--| FROM sdc_histogram_table('people', 'age', 20, threshold := 2);
+--| @output
+--|  low | high | n
+--| -----+------+--
+--| 20.0 | 40.0 | 3
+--| 40.0 | 60.0 | 3
+--| 60.0 | 80.0 | 3
+--| @source histograms as in ACRO (Green, Ritchie and Smith 2021); midpoint 6 rounding as in OpenSAFELY
+
 --| sdc_check_submit(name, checked, requested_by, exception := NULL) -> TABLE
 --| Runs a check and stores what came of it, for somebody else to decide.
 --|

@@ -102,6 +102,43 @@
 --| South  | [c]   | [c] | [c]
 --| @source GSS (2023), symbols in tables; JSON-stat 2.0; SDMX-CSV 2.0
 
+--| sdc_write_tau_argus(publication, file, safety_range := 10, force := false) -> TABLE
+--| Writes a published table as tau-Argus starts from it: its records, their metadata, hierarchies, and a batch with tables and rules.
+--|
+--| **The file of records (.asc) is the original one**: one line a record of the source, with the columns that are published and nothing
+--| else. The batch makes each table, suppresses it with the modular method and writes it, all in the folder that it is run in. Columns
+--| that are only totalled one after the other (ROLLUP, levels) become one variable with a hierarchy (.hrc).
+--|
+--| Counts of all records and sums of what is not negative; `max_count`, `dominance`, `p_percent` and `pq` as the publication has them:
+--| `max_count := 2` is `FREQ(3, ..)`, and (p, q) the p% rule with 100 p / q. What a batch cannot say as we mean it is refused, such as
+--| contributors with several records, weights and conditions. tau-Argus chooses secondary cells in its own way.
+--| Text is Windows-1252. Each file is written whole or not at all, the batch last.
+--|
+--| @arg publication VARCHAR: the name of a stored publication that has been published, with all totals
+--| @arg file VARCHAR: the batch, which ends with .arb; the other files stand beside it, called alike
+--| @arg safety_range DOUBLE: how far, in per cent of the value, the interval of a cell that the rule on counts suppresses must reach in tau-Argus
+--| @arg force BOOLEAN: whether to replace files that are there
+--| @column file VARCHAR: its name
+--| @column content VARCHAR: `records`, `hierarchy`, `metadata` or `batch`
+--| @column lines BIGINT: of it
+--| @example
+--| FROM sdc_publish('for_argus', $$
+--|     SELECT region, sex, count(*) AS n, sum(income) AS income FROM people GROUP BY CUBE (region, sex)
+--| $$, dominance := [(1, 75)]);
+--| FROM sdc_write_tau_argus('for_argus', 'for_argus.arb', force := true);
+--| FROM sdc_read_arb('for_argus.arb');
+--| @output
+--| line | command       | arguments
+--| -----+---------------+----------------------------
+--|    1 | OPENMICRODATA | "for_argus.asc"
+--|    2 | OPENMETADATA  | "for_argus.rda"
+--|    3 | SPECIFYTABLE  | "region""sex"|"income"||
+--|    4 | SAFETYRULE    | NK(1,75)
+--|    5 | READMICRODATA | NULL
+--|    6 | SUPPRESS      | MOD(1)
+--|    7 | WRITETABLE    | (1,3,AS+,"for_argus_1.txt")
+--| @source format of tau-Argus 4 (tau-Argus User's Manual 4.1)
+
 --| sdc_percent_table(publication, columns, measure := NULL, digits := 1) -> TABLE
 --| Percentages of a published table, which tell nothing that its numbers do not.
 --|

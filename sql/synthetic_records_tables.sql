@@ -4,8 +4,8 @@
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
---| value of one of the original records in its leaf. **Without `smoothing` every single value is one that a person had**;
---| there is no formal guarantee. A record that equals a unique original one is drawn again (`unique_copies`), but leaves of 5
+--| value of one of the original records in its leaf. **Values are those that persons had, but for numbers that are smoothed**;
+--| there is no formal guarantee. Fine amounts are smoothed by default (`smoothing`), and a record that equals a unique original one is drawn again (`unique_copies`), but leaves of 5
 --| still lead near to original records: a larger `minbucket` helps. Look at the result with `sdc_synth_replicas` and `sdc_synth_diversity`. A column without
 --| predictors, such as the first, is drawn on its own. NULL, NaN and infinities are drawn first, by a tree of their own.
 --|
@@ -18,7 +18,7 @@
 --| @arg rows BIGINT: number of synthetic records; NULL: as many as the original ones
 --| @arg subset VARCHAR: condition on the records to be synthesised, e.g. a column of flags; the others stay
 --| @arg share DOUBLE: share of the records (of `subset`) to be synthesised, chosen by chance
---| @arg details BOOLEAN: adds `ldiv_..` for each column drawn: different values in the leaf, NULL where all are 0; and `clipped_..` for each one with bounds: whether the value was put on a bound; and, where all is synthetic, `unique_copy`: whether the record equals an original one that is unique (NULL with `bounds_where`)
+--| @arg details BOOLEAN: adds `ldiv_..` for each column drawn: different values in the leaf, NULL where all are 0; and `clipped_..` for each one with bounds: whether the value was put on a bound; and, where all is synthetic, `unique_copy`: whether the record equals an original one that is unique (NULL with `bounds_where`), and `smoothed`: the columns whose number is not that of the original record that was drawn
 --| @arg model VARCHAR: a model stored by `sdc_synth_model`, instead of a source
 --| @arg by VARCHAR[]: strata: a model of its own for each combination of these columns, with as many records as it had (in proportion, with `rows`)
 --| @arg method VARCHAR: 'cart' (trees), 'independent' (each column on its own), 'bootstrap-noise' (whole records with noise on their numbers)
@@ -26,7 +26,7 @@
 --| @arg joint VARCHAR[]: columns that are drawn first and together: whole combinations of original records, without predictors
 --| @arg predictors STRUCT of lists: the columns that a column may depend on, e.g. {'income': ['age', 'sex']}; all those before it where it is left out
 --| @arg minbucket BIGINT: records that a leaf has at least
---| @arg smoothing VARCHAR or STRUCT: 'none' or 'density' for all numbers, or {'income': 'density'}; NULL: 'density' for 'bootstrap-noise', else 'none'
+--| @arg smoothing VARCHAR or STRUCT: 'none' or 'density' for all numbers, or {'income': 'density'}. What is left out is smoothed if it is fine, where all is synthetic: more than a quarter of the records have a number of their own, 100 steps of the column's grid or more between the quartiles of these; numbers that five records share stay, results are on the grid, and signs are kept. `unique_copies := true` and 'none': as drawn; 'bootstrap-noise': 'density'
 --| @arg groups BIGINT: 'density': groups of values that have noise of their own
 --| @arg exclude DOUBLE[]: 'density': numbers that get no noise
 --| @arg bounds STRUCT of lists: least and largest value, e.g. {'income': [0, NULL], 'age': [0, 85]}

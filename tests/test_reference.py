@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from importlib.resources import files
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -135,6 +136,8 @@ CALLS = {
     "sdc_pca_membership": "sdc_pca_membership('people', 'people', ['age', 'income'])",
     "sdc_attribute_inference": "sdc_attribute_inference('people', sensitive := 'sex', keys := ['region'], repeats := 1, trees := 2)",
     "sdc_tstr": "sdc_tstr('people', 'people', 'people', 'sex', columns := ['region'], models := ['tree'])",
+    "sdc_survival_table": "sdc_survival_table('(SELECT age, true AS died FROM people)', 'age', 'died')",
+    "sdc_histogram_table": "sdc_histogram_table('people', 'age', 10, by := ['region'])",
     "sdc_check_submit": "sdc_check_submit('columns', '(FROM sdc_check_regression(100, 3))', requested_by := 'ann')",
     "sdc_check_decide": "sdc_check_decide('columns', 'approve', decided_by := 'bob')",
     "sdc_drop_output": "sdc_drop_output('columns')",
@@ -173,6 +176,9 @@ CALLS = {
     "sdc_export": "sdc_export('columns', 'public.duckdb')",
     "sdc_percent_table": "sdc_percent_table('columns', ['region'])",
     "sdc_write_table": "sdc_write_table('columns', 'columns.json')",
+    "sdc_write_tau_argus": "sdc_write_tau_argus('columns', 'columns.arb')",
+    "sdc_read_asc": f"sdc_read_asc('{_EMPTY_FILE}', 'one.rda')",
+    "sdc_read_arb": f"sdc_read_arb('{_EMPTY_FILE}')",
     "sdc_levels": "sdc_levels('(SELECT region AS parent, region || sex AS child FROM people)')",
     "sdc_read_hrc": f"sdc_read_hrc('{_EMPTY_FILE}')",
     "sdc_read_rda": f"sdc_read_rda('{_EMPTY_FILE}')",
@@ -345,6 +351,7 @@ CALLS = {
 def test_table_functions_return_the_columns_that_are_documented() -> None:
     assert set(CALLS) == {function.name for function in TABLE_FUNCTIONS}
     with example_connection() as con:
+        Path("one.rda").write_text("Region 1 1")
         for function in TABLE_FUNCTIONS:
             # Binding is enough to see the columns; what writes must run, for the sake of those that come after it.
             returned = con.execute(f"DESCRIBE FROM {CALLS[function.name]}").fetchall()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -110,7 +110,7 @@ def _places(publication: Publication, cells: pa.Table, view: View) -> dict[_Key,
         if columns and view.across is None:
             continue
         within = {*view.at, *([view.down] if rows else []), *([str(view.across)] if columns else [])}
-        level = publication.level_of(tuple(place for place, name in enumerate(names) if name in within))
+        level = publication.level_of(_with_levels_above(publication, {names.index(name) for name in within}))
         wanted = pc.equal(cells["level"], level)
         for name, value in view.at.items():
             wanted = pc.and_kleene(wanted, pc.equal(pc.cast(cells[name], pa.string()), value))
@@ -119,6 +119,12 @@ def _places(publication: Publication, cells: pa.Table, view: View) -> dict[_Key,
             column = _code(cell[str(view.across)]) if columns else None
             found[row, column] = cell
     return found
+
+
+def _with_levels_above(publication: Publication, places: Set[int]) -> tuple[int, ...]:
+    """The grouping set of these dimensions, and of those that they are only totalled within: of a town its region."""
+    having = [one for one in map(set, publication.sets) if places <= one]
+    return tuple(sorted(set.intersection(*having) if having else places))
 
 
 def _code(value: object) -> str:

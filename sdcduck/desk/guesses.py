@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ ROLES = {
     "other": "is left alone",
 }
 _MOST_CATEGORIES = 150
+_LEAST_RECORDS = 5  # of each value, for a hierarchy to be more than chance
 _NEARLY_ALL = 0.95  # of distinct values, which are an estimate
 _IDENTIFIES = re.compile(r"(^|_)(id|uuid|nr|number|ssn|key|name|email|phone|address|person|unit|firm)(_|$)|_?id$")
 _SENSITIVE = re.compile(
@@ -52,6 +54,34 @@ def guessed(summary: Sequence[dict[str, Any]]) -> list[Column]:
     [('dimension', '4 values')]
     """
     return [_column(row) for row in summary]
+
+
+def hierarchies(columns: Sequence[str], counts: Sequence[int]) -> dict[str, str]:
+    """In which other column the values of one lie: each in one of its values, and the nearest such column.
+
+    Args:
+        counts: of the records, of the values of each column, and of those of every two together.
+
+    >>> hierarchies(["country", "region", "town", "sex"], [900, 2, 6, 40, 2, 6, 40, 4, 40, 12, 80])
+    {'region': 'country', 'town': 'region'}
+    """
+    records, rest = counts[0], counts[1:]
+    values = dict(zip(columns, rest, strict=False))
+    pairs = dict(zip(itertools.combinations(columns, 2), rest[len(columns) :], strict=True))
+    found: dict[str, str] = {}
+    for lower in columns:
+        # Of few records any column seems to lie in any other.
+        if values[lower] * _LEAST_RECORDS > records:
+            continue
+        above = [
+            upper for upper in columns
+            if values[lower] >= 2 * values[upper] and values[upper] > 1
+            and (pairs.get((lower, upper)) or pairs.get((upper, lower))) == values[lower]
+        ]  # fmt: skip
+        above = [upper for upper in above if upper not in found.values()]
+        if above:
+            found[lower] = max(above, key=lambda upper: values[upper])
+    return found
 
 
 def _column(row: dict[str, Any]) -> Column:

@@ -26,7 +26,7 @@ from sdcduck.desk.asking import Asked, Desk, Posted
 from sdcduck.desk.cross import shown
 from sdcduck.desk.data import data_page, say_roles, table_page
 from sdcduck.desk.forms import Form
-from sdcduck.desk.publications import audit_tables, new_tables, pattern, publish, tables_page
+from sdcduck.desk.publications import audit_tables, compare, new_tables, pattern, publish, tables_page
 from sdcduck.desk.records import measure_risk, records_page
 from sdcduck.desk.register import Register
 from sdcduck.desk.releases import cells_csv, export, releases_page, remove, script
@@ -53,6 +53,7 @@ _SENT: Mapping[str, Callable[[Asked], Posted]] = {
     "/table/roles": say_roles,
     "/tables/pattern": pattern,
     "/tables/audit": audit_tables,
+    "/tables/alternatives": compare,
     "/tables/publish": publish,
     "/work/{number:int}/stop": stop_work,
     "/records/risk": measure_risk,

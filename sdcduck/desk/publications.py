@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from starlette.responses import Response
 
+from sdcduck.desk.alternatives import RECORD_KEY, alternatives_statement
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.forms import Form
-from sdcduck.desk.statements import Draft, call, rules_of
+from sdcduck.desk.guesses import Column, hierarchies
+from sdcduck.desk.statements import LIES_IN, Draft, call, hierarchy_query, rules_of
 from sdcduck.desk.work import Work
 from sdcduck.errors import SDCError
 from sdcduck.quoting import folded
 
-_PICKED = 3
+_PICKED, _MOST_LEVELS = 3, 8
 _DEFAULTS = [("max_count", "2"), ("sets", "all")]
 
 
@@ -33,11 +36,21 @@ def new_tables(asked: Asked) -> Response:
         dimensions = [column for column in columns if column.role == "dimension"]
         picked = sorted(dimensions, key=lambda column: column.distinct)[:_PICKED]
         fields = [("dimension", column.name) for column in dimensions if column in picked]
-        form = Form([*form.fields, *fields, *_DEFAULTS, ("publication", _name_for(asked, table))])
+        levels = [(LIES_IN + name, above) for name, above in _hierarchies(asked, table, dimensions).items()]
+        form = Form([*form.fields, *fields, *levels, *_DEFAULTS, ("publication", _name_for(asked, table))])
     return asked.page(
         "new_tables.html", title=f"Tables of {table}", here="tables", form=form, table=table, columns=columns,
-        rule_sets=asked.reading.rows(call("sdc_rule_sets")),
+        rule_sets=asked.reading.rows(call("sdc_rule_sets")), lies_in=LIES_IN,
     )  # fmt: skip
+
+
+def _hierarchies(asked: Asked, table: str, dimensions: Sequence[Column]) -> dict[str, str]:
+    """Which of the first dimensions seem to lie in others."""
+    names = [column.name for column in dimensions[:_MOST_LEVELS]]
+    if len(names) < 2:
+        return {}
+    [row] = asked.reading.rows(hierarchy_query(table, names))
+    return hierarchies(names, [int(count) for count in row.values()])
 
 
 def _name_for(asked: Asked, table: str) -> str:
@@ -61,6 +74,17 @@ def pattern(asked: Asked) -> Posted:
     statement = call("sdc_suppress", draft.query, **rules)
     about = {"draft": draft, "rules": rules}
     return asked.begin(Work("pattern", f"Pattern of {draft.name}", statement, asked.form, (draft.table,), about=about))
+
+
+def compare(asked: Asked) -> Posted:
+    """The same cells suppressed, rounded and with cell keys."""
+    draft, rules = _drafted(asked), rules_of(asked.form)
+    known = {column.name for column in asked.register.columns(asked.reading, draft.table)}
+    keys = RECORD_KEY in known
+    statement = alternatives_statement(draft, rules, keys=keys)
+    about = {"draft": draft, "rules": rules, "keys": keys}
+    title = f"Alternatives for {draft.name}"
+    return asked.begin(Work("alternatives", title, statement, asked.form, (draft.table,), about=about))
 
 
 def audit_tables(asked: Asked) -> Posted:

@@ -5,8 +5,9 @@ Every name and value goes through `sdcduck.quoting`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sdcduck.desk.forms import Form
@@ -37,6 +38,15 @@ def named(table: str) -> str:
     return table if table.isascii() and table.isidentifier() else identifier(table)
 
 
+def hierarchy_query(table: str, columns: Sequence[str]) -> str:
+    """How many values columns have, each, and every two of them together, in a sample of the records."""
+    counted = ["count(*)", *(f"count(DISTINCT {identifier(one)})" for one in columns)]
+    pairs = itertools.combinations(columns, 2)
+    counted += [f"count(DISTINCT struct_pack(a := {identifier(a)}, b := {identifier(b)}))" for a, b in pairs]
+    shown = ", ".join(f"{what} AS c{place}" for place, what in enumerate(counted))
+    return f"SELECT {shown} FROM (FROM {identifier(table)} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1))"
+
+
 def summary(table: str) -> str:
     """What the columns of a table are like, by a sample of its records."""
     return f"SUMMARIZE FROM {identifier(table)} USING SAMPLE reservoir({SAMPLE} ROWS) REPEATABLE (1)"
@@ -51,6 +61,7 @@ class Draft:
         table: where its records are.
         dimensions, measures: columns.
         nested: each dimension lies in the one before: tables by the first, by the first two, and so on.
+        within: by dimension, the one that its values lie in, as towns lie in regions.
     """
 
     name: str
@@ -58,6 +69,7 @@ class Draft:
     dimensions: tuple[str, ...]
     measures: tuple[str, ...]
     nested: bool = False
+    within: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, form: Form) -> Draft:
@@ -75,9 +87,9 @@ class Draft:
         both = next((name for name in measures if name in dimensions), None)
         if both is not None:
             raise SDCError(f"'{both}' cannot be a dimension and a measure at once")
-        return cls(
-            form.one("publication"), form.one("table"), dimensions, measures, nested=form.one("sets") == "nested"
-        )
+        nested = form.one("sets") == "nested"
+        within = {} if nested else _within(form, dimensions)
+        return cls(form.one("publication"), form.one("table"), dimensions, measures, nested, within)
 
     @property
     def count(self) -> str:
@@ -96,11 +108,55 @@ class Draft:
         """
         by = ", ".join(map(identifier, self.dimensions))
         sums = "".join(f", sum({identifier(name)}) AS {identifier(name)}" for name in self.measures)
-        sets = "ROLLUP" if self.nested else "CUBE"
         return (
             f"SELECT {by}, count(*) AS {identifier(self.count)}{sums}\n"
-            f"FROM {identifier(self.table)}\nGROUP BY {sets} ({by})"
+            f"FROM {identifier(self.table)}\nGROUP BY {self.groups}"
         )
+
+    @property
+    def groups(self) -> str:
+        """The grouping sets: levels of a hierarchy are totalled one after the other, all else in all combinations.
+
+        >>> Draft("p", "people", ("town", "sex", "region", "age"), (), within={"town": "region"}).groups
+        'ROLLUP ("region", "town"), CUBE ("sex", "age")'
+        """
+        if self.nested:
+            return f"ROLLUP ({', '.join(map(identifier, self.dimensions))})"
+        chains = []
+        for name in self.dimensions:
+            if name in self.within.values():
+                continue
+            chain = [name]
+            while chain[0] in self.within:
+                chain.insert(0, self.within[chain[0]])
+            chains.append(chain)
+        alone = ", ".join(identifier(chain[0]) for chain in chains if len(chain) == 1)
+        sets = [f"ROLLUP ({', '.join(map(identifier, chain))})" for chain in chains if len(chain) > 1]
+        return ", ".join([*sets, *([f"CUBE ({alone})"] if alone else [])])
+
+
+LIES_IN = "lies_in."
+"""How fields of a form begin that say in which other column the values of one lie."""
+
+
+def _within(form: Form, dimensions: Sequence[str]) -> dict[str, str]:
+    """The hierarchies of the dimensions that were picked; what lies in one that was not, stands by itself.
+
+    Raises:
+        SDCError: they go round in a circle, or two columns lie in the same one.
+    """
+    within = {name: form.one(LIES_IN + name) for name in dimensions}
+    within = {name: above for name, above in within.items() if above in dimensions}
+    twice = next((above for above in within.values() if list(within.values()).count(above) > 1), None)
+    if twice is not None:
+        raise SDCError(f"two columns lie in '{twice}': a publication has one hierarchy of it; make two publications")
+    for name in within:
+        seen = [name]
+        while seen[-1] in within:
+            seen.append(within[seen[-1]])
+            if seen[-1] == name:
+                raise SDCError(f"'{name}' lies in itself: say 'nothing' for the column at the top")
+    return within
 
 
 def rules_of(form: Form) -> dict[str, Any]:

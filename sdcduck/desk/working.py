@@ -9,14 +9,15 @@ from typing import Any
 import pyarrow.compute as pc
 from starlette.responses import Response
 
+from sdcduck.desk.alternatives import MIDPOINT, base_of, compared
 from sdcduck.desk.asking import Asked, Posted
-from sdcduck.desk.cross import counts, cross, values_of, view_of
-from sdcduck.desk.statements import in_words
+from sdcduck.desk.cross import MARKS, counts, cross, values_of, view_of
+from sdcduck.desk.statements import Draft, in_words
 from sdcduck.desk.work import Work
 from sdcduck.udfs.publication import read_publication
 
-_HERE = {"pattern": "tables", "audit": "tables", "published": "releases", "risk": "records"}
-_AGAIN = {"/tables/new": ("pattern", "audit", "published"), "/records": ("risk",)}
+_HERE = {"pattern": "tables", "audit": "tables", "alternatives": "tables", "published": "releases", "risk": "records"}
+_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk",)}
 _MOST_ROWS = 500
 
 
@@ -56,10 +57,16 @@ def _pattern(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
         if name not in (view.down, view.across)
     ]
     return asked.page(
-        "pattern.html", **page, draft=draft, words=in_words(rules), counts=counts(cells), view=view, others=others,
-        table=cross(publication, cells, view), dimensions=publication.dimensions, nested=draft.nested,
+        "pattern.html", **page, draft=draft, words=[*_levels(draft), *in_words(rules)], counts=counts(cells),
+        view=view, others=others, table=cross(publication, cells, view), dimensions=publication.dimensions,
+        nested=draft.nested,
         measures=[one.name for one in publication.measures],
     )  # fmt: skip
+
+
+def _levels(draft: Draft) -> list[str]:
+    """The hierarchies, in words."""
+    return [f"{name} lies in {above}: there are totals of {above}." for name, above in draft.within.items()]
 
 
 def _audit(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
@@ -72,6 +79,16 @@ def _audit(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
         "audit.html", **page, draft=work.about["draft"], measure=work.about["measure"], cells=cells.num_rows,
         unknown=cells["exact"].null_count, exact=exact, narrow=narrow, most=_MOST_ROWS,
         dimensions=work.about["draft"].dimensions, rows=cells.slice(0, _MOST_ROWS).to_pylist(),
+    )  # fmt: skip
+
+
+def _alternatives(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    cells, draft = work.answer, work.about["draft"]
+    return asked.page(
+        "alternatives.html", **page, draft=draft, dimensions=draft.dimensions, cells=cells.num_rows, most=_MOST_ROWS,
+        alternatives=compared(cells), rows=cells.slice(0, _MOST_ROWS).to_pylist(), marks=MARKS,
+        base=base_of(work.about["rules"]), midpoint=MIDPOINT, keys=work.about["keys"],
     )  # fmt: skip
 
 
@@ -96,6 +113,7 @@ def _rows(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
 _ANSWERS: dict[str, Callable[[Asked, Work, dict[str, Any]], Response]] = {
     "pattern": _pattern,
     "audit": _audit,
+    "alternatives": _alternatives,
     "published": _published,
     "risk": _risk,
     "rows": _rows,

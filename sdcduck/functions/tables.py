@@ -575,6 +575,14 @@ def he_knn_simulate(
     rows."""
 
 
+@table_function("sdc_histogram_table")
+def histogram_table(
+    con: DuckDBPyConnection, /, source: str, value: str, width: float, by: Sequence[str] = (), origin: float = 0,
+    base: int = 6, threshold: int = 10
+) -> DuckDBPyRelation:
+    """A histogram that may leave: bins of one width with rounded counts, without those that are too small."""
+
+
 @table_function("sdc_holdout_share")
 def holdout_share(
     con: DuckDBPyConnection, /, original: str, synthetic: str, holdout: str, columns: Sequence[str] = (),
@@ -1118,6 +1126,16 @@ def rank_swap(
     """Records that have changed values with others near them in rank, each column by itself."""
 
 
+@table_function("sdc_read_arb")
+def read_arb(con: DuckDBPyConnection, /, path: str) -> DuckDBPyRelation:
+    """Reads a batch of tau-Argus (.arb): one row a command."""
+
+
+@table_function("sdc_read_asc")
+def read_asc(con: DuckDBPyConnection, /, path: str, metadata: str) -> DuckDBPyRelation:
+    """Reads records of tau-Argus (.asc) as their metadata (.rda) say: a column a variable."""
+
+
 @table_function("sdc_read_hrc")
 def read_hrc(con: DuckDBPyConnection, /, path: str, indent: str = "@") -> DuckDBPyRelation:
     """Reads a hierarchy file of tau-Argus (.hrc): one code a line, indented once a level."""
@@ -1438,6 +1456,15 @@ def suppress(
     rules: str | None = None
 ) -> DuckDBPyRelation:
     """A publication with the numbers of its primary and secondary cells suppressed."""
+
+
+@table_function("sdc_survival_table")
+def survival_table(
+    con: DuckDBPyConnection, /, source: str, time: str, event: str, by: Sequence[str] = (), width: float = 1,
+    base: int = 6, threshold: int = 10
+) -> DuckDBPyRelation:
+    """A Kaplan-Meier curve that may leave: of cumulated events and censorings rounded to midpoints, while enough are at
+    risk."""
 
 
 @table_function("sdc_synth_correlations")
@@ -1821,6 +1848,14 @@ def write_table(
     2.0."""
 
 
+@table_function("sdc_write_tau_argus")
+def write_tau_argus(
+    con: DuckDBPyConnection, /, publication: str, file: str, safety_range: float = 10, force: bool = False
+) -> DuckDBPyRelation:
+    """Writes a published table as tau-Argus starts from it: its records, their metadata, hierarchies, and a batch with
+    tables and rules."""
+
+
 __all__ = [
     "accuracy", "accuracy_cells", "accuracy_events", "accuracy_margins", "add_noise", "add_record_key", "anonymize",
     "anonymize_lattice", "attack_inference", "attack_linkability", "attack_score", "attack_singling_out",
@@ -1831,27 +1866,28 @@ __all__ = [
     "dp_covariance", "dp_ledger", "dp_mean", "dp_mean_region", "dp_mean_region_noise", "dp_mean_test", "dp_preview",
     "dp_regression", "dp_release", "drop_output", "drop_ptable", "drop_publication", "drop_rules", "drop_synth_model",
     "drop_user", "estimates", "event_pairs", "export", "global_risk", "he_knn_decrypt", "he_knn_encrypt",
-    "he_knn_keygen", "he_knn_predict", "he_knn_simulate", "holdout_share", "identical_matches", "individual_risk",
-    "integral_centers", "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta", "k_noise_records",
-    "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress", "local_suppress_report",
-    "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk", "microaggregate",
-    "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
+    "he_knn_keygen", "he_knn_predict", "he_knn_simulate", "histogram_table", "holdout_share", "identical_matches",
+    "individual_risk", "integral_centers", "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta",
+    "k_noise_records", "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress",
+    "local_suppress_report", "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk",
+    "microaggregate", "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
     "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise",
     "pca_utility", "percent_table", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies",
     "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect",
     "prototypes", "ptable", "ptable_check", "ptables", "publication", "publications", "publish", "quality",
-    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_hrc", "read_hst",
-    "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations",
-    "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report",
-    "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets",
-    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget",
-    "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda",
-    "suda_contributions", "summary_risk", "suppress", "synth_correlations", "synth_diversity",
-    "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
-    "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
-    "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
-    "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",
-    "trips_check", "trips_ends", "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize",
-    "tstr", "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
-    "utility_regression", "utility_tables", "write_table",
+    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_arb", "read_asc",
+    "read_hrc", "read_hst", "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count",
+    "recon_designations", "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap",
+    "record_swap_report", "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table",
+    "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check",
+    "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
+    "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "survival_table",
+    "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
+    "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
+    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
+    "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",
+    "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows", "trips_grid",
+    "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
+    "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression", "utility_tables",
+    "write_table", "write_tau_argus",
 ]

@@ -71,6 +71,50 @@ def test_the_audit_shows_intervals_and_a_verdict(browser: Browser) -> None:
     ]
 
 
+def test_alternatives_stand_side_by_side(browser: Browser) -> None:
+    """Suppressed as documented for sdc_suppress; rounded by hand; with the keys and the noise of docs/cell-keys.md."""
+    answer = shown(browser, "/tables/alternatives", PEOPLE)
+    page = answer.page
+    heads = ["true number", "Suppression", "Small counts rounded", "Midpoint rounding", "Cell keys"]
+    assert page.rows[0] == ["alternative", "left out", "changed", "mean change", "largest", "adds up"]
+    first = page.rows.index(["region", "sex", *heads])
+    cells = {tuple(row[:2]): row[2:] for row in page.rows[first + 1 :]}
+    assert len(cells) == 12
+    marks = {place: row[1] for place, row in cells.items() if row[1] in "PS"}
+    assert marks == {
+        ("East", "f"): "P", ("East", "m"): "P", ("East", "Total"): "S",
+        ("South", "f"): "S", ("South", "m"): "S", ("South", "Total"): "S",
+    }  # fmt: skip
+    assert {place: row[3] for place, row in cells.items()} == {
+        place: str(6 * (-(-int(row[0]) // 6)) - 3) for place, row in cells.items()
+    }
+    with browser.register.reading() as reading:
+        by_sql = reading.rows("FROM people SELECT region, sex, sdc_count(record_key) AS n GROUP BY CUBE (region, sex)")
+    assert {(row["region"] or "Total", row["sex"] or "Total"): str(row["n"]) for row in by_sql} == {
+        place: row[4] for place, row in cells.items()
+    }
+    said = {row[0]: row[1:] for row in page.rows[1:first]}
+    assert said["Suppression"] == ["6", "0", "0", "0", "yes"]
+    small = [abs(int(row[2]) - int(row[0])) for row in cells.values()]
+    changed = [str(sum(change > 0 for change in small)), f"{round(sum(small) / 12, 2):g}", str(max(small))]
+    assert said["Small counts rounded"] == ["0", *changed, "yes"]
+    assert said["Midpoint rounding"][0] == "0"
+    assert said["Midpoint rounding"][4] == said["Cell keys"][4] == "no"
+    assert [statement.startswith("SELECT s.") for statement in page.statements] == [True]
+    with browser.register.reading() as reading:
+        assert len(reading.rows(page.statements[0].rstrip(";"))) == 12
+
+
+def test_alternatives_of_odd_names_without_record_keys(browser: Browser) -> None:
+    answer = shown(browser, "/tables/alternatives", ODDLY)
+    assert "There are no cell keys" in answer.text
+    assert "<script" not in answer.text
+    assert any(row[0] == "Midpoint rounding" for row in answer.page.rows)
+    nested = [*PEOPLE, ("sets", "nested")]
+    assert len(shown(browser, "/tables/alternatives", nested).page.rows) == 1 + 4 + 1 + 10
+    assert browser.post("/tables/alternatives", PEOPLE[:1]).status == 400
+
+
 def test_the_script_makes_the_same_release_on_a_copy_and_from_nothing(made: Path, tmp_path: Path) -> None:
     file = tmp_path / "register.duckdb"
     shutil.copy(made, file)

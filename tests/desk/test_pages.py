@@ -8,8 +8,9 @@ from urllib.parse import quote_plus
 
 import pytest
 from desk_browser import Answer, Browser
-from desk_server import ODD
+from desk_server import ODD, running
 
+import sdcduck
 import sdcduck.desk
 from sdcduck.desk.register import Register
 from sdcduck.errors import SDCError
@@ -98,6 +99,9 @@ def test_odd_names_are_text_on_each_page(browser: Browser) -> None:
     answers.append(work(browser, "/records/risk", table=ODD, key=['a"b', ODD], k="3", measure="records"))
     answers.append(work(browser, "/records/risk", table=ODD, key=['a"b', ODD], k="3", measure="columns"))
     answers.append(work(browser, "/tables/pattern", table=ODD, publication=ODD, dimension=['a"b', ODD], max_count="1"))
+    answers.append(
+        work(browser, "/tables/alternatives", table=ODD, publication=ODD, dimension=['a"b', ODD], max_count="1")
+    )
     for answer in answers:
         assert answer.status == 200, answer.text
         assert "<script" not in answer.text
@@ -161,3 +165,51 @@ def test_a_file_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     with pytest.raises(SDCError, match="there is no file"):
         Register(tmp_path / "none.duckdb")
     assert not (tmp_path / "none.duckdb").exists()
+
+
+def test_hierarchies_are_guessed_shown_and_corrected(made: Path, tmp_path: Path) -> None:
+    """Towns lie in regions, these in two halves of the country, and sex in nothing."""
+    file = tmp_path / "towns.duckdb"
+    file.write_bytes(made.read_bytes())
+    with sdcduck.connect(file) as con:
+        con.execute(
+            """CREATE TABLE inhabitants AS SELECT 'town ' || range % 24 AS town, ['f', 'm'][1 + (hash(range) % 2)::BIGINT] AS sex,
+            'region ' || range % 24 // 4 AS region, ['North', 'South'][1 + range % 24 // 12] AS half FROM range(480)"""
+        )
+    with running(file) as browser:
+        form = browser.get("/tables/new?table=inhabitants")
+        assert_usable(form)
+        assert chosen_levels(form.text) == {"town": "region", "sex": "", "region": "half", "half": ""}
+        fields: dict[str, str | list[str]] = {
+            "table": "inhabitants", "publication": "p", "dimension": ["town", "sex", "region", "half"], "max_count": "8",
+            "lies_in.town": "region", "lies_in.region": "half",
+        }  # fmt: skip
+        answer = work(browser, "/tables/pattern", **fields)
+        assert 'GROUP BY ROLLUP ("half", "region", "town"), CUBE ("sex")' in answer.page.statements[0]
+        assert "town lies in region: there are totals of region." in answer.page.text
+        table = browser.get(f"{answer.path}?down=town&across=sex&measure=n").page
+        assert len(table.rows) == 1 + 24 + 1
+        assert {row[-1] for row in table.rows[1:-1]} <= {"20", "S"}
+        at_one = browser.get(f"{answer.path}?down=town&across=sex&measure=n&at.2=region+3").page
+        assert [row[0] for row in at_one.rows[1:-1]] == [f"town {k}" for k in range(12, 16)]
+        corrected = work(browser, "/tables/pattern", **{**fields, "lies_in.region": ""})
+        assert 'ROLLUP ("region", "town"), CUBE ("sex", "half")' in corrected.page.statements[0]
+        alternatives = work(browser, "/tables/alternatives", **fields)
+        assert alternatives.status == 200, alternatives.text
+        unpicked = work(browser, "/tables/pattern", **{**fields, "dimension": ["town", "sex"]})
+        assert 'GROUP BY CUBE ("town", "sex")' in unpicked.page.statements[0]
+        for wrong, words in (
+            ({"lies_in.sex": "region"}, "two columns lie in"),
+            ({"lies_in.half": "town"}, "lies in itself"),
+        ):
+            refused = work(browser, "/tables/pattern", **{**fields, **wrong})
+            assert refused.status == 400
+            assert words in refused.text
+
+
+def chosen_levels(text: str) -> dict[str, str]:
+    """What each column is said to lie in."""
+    selects = re.findall(r'<select name="lies_in\.(\w+)".*?</select>', text)
+    parts = [part.split("</select>")[0] for part in text.split('<select name="lies_in.')[1:]]
+    picked = [re.findall(r'<option value="(\w+)" selected>', part) for part in parts]
+    return {name: found[0] if found else "" for name, found in zip(selects, picked, strict=True)}

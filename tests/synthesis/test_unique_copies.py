@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import duckdb
+import numpy as np
 import pytest
+
+from sdcduck.methods.synthesis.noise import fine_bandwidths, grid
 
 SEED = "seed := 20240917"
 
@@ -202,3 +205,107 @@ def test_a_stored_model_has_it_already(survey: duckdb.DuckDBPyConnection) -> Non
     survey.execute("FROM sdc_synth_model('plain', 'survey', seed := 1, replace := true)").fetchall()
     with pytest.raises(duckdb.Error, match="'unique_copies' cannot be given with 'model'"):
         survey.execute(f"FROM sdc_synth_records(model := 'plain', unique_copies := false, {SEED})")
+
+
+INCOMES = """(SELECT ['North', 'South'][1 + (hash(range) % 2)::BIGINT] AS region, (20 + hash(2 * range) % 60)::INTEGER AS age,
+    CASE hash(17 * range) % 10 WHEN 0 THEN 0 WHEN 1 THEN 2000 WHEN 2 THEN NULL
+    ELSE 500 + (hash(3 * range) % 700000) / 100 END::DECIMAL(9, 2) AS income FROM range(3000))"""
+OWN = "income IN (SELECT income FROM incomes GROUP BY income HAVING count(*) = 1)"
+
+
+@pytest.fixture(scope="module")
+def incomes(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """To the cent, of which some are shared by many and some are missing."""
+    lasting.execute(f"CREATE OR REPLACE TABLE incomes AS FROM {INCOMES}")
+    return lasting
+
+
+def shares(con: duckdb.DuckDBPyConnection, arguments: str) -> tuple[float, ...]:
+    """Of the synthetic incomes: copies of unique records, those of one person, 0, 2000, NULL, and negative ones; the mean."""
+    row = con.execute(
+        f"""SELECT avg(unique_copy::INTEGER), avg(coalesce({OWN}, false)::INTEGER), avg(coalesce(income = 0, false)::INTEGER),
+            avg(coalesce(income = 2000, false)::INTEGER), avg((income IS NULL)::INTEGER), min(income), avg(income)
+        FROM sdc_synth_records('incomes', details := true, {arguments}, {SEED})"""
+    ).fetchone()
+    assert row is not None
+    return tuple(map(float, row))
+
+
+def test_fine_amounts_are_not_those_of_a_person(incomes: duckdb.DuckDBPyConnection) -> None:
+    """As synthpop draws, two thirds are; smoothed, hardly one is, and what many share keeps its share."""
+    as_drawn = shares(incomes, "unique_copies := true")
+    smoothed = shares(incomes, "rows := 3000")
+    assert as_drawn[0] > 0.4
+    assert as_drawn[1] > 0.6
+    assert smoothed[0] == 0
+    assert smoothed[1] < 0.01
+    for before, after in zip(as_drawn[2:5], smoothed[2:5], strict=True):
+        assert abs(before - after) < 0.003
+        assert before > 0.07
+    assert smoothed[5] == 0
+    assert abs(smoothed[6] / as_drawn[6] - 1) < 0.01
+
+
+def test_which_numbers_were_smoothed(incomes: duckdb.DuckDBPyConnection) -> None:
+    """Those that one person had; 0, 2000 and NULL were not, and neither were ages."""
+    drawn = f"sdc_synth_records('incomes', details := true, {SEED})"
+    wrong, cents = incomes.execute(
+        f"""SELECT count(*) FILTER ((smoothed = ['income']) <> (coalesce(income, 0) NOT IN (0, 2000)) AND NOT coalesce({OWN}, false)),
+            count(*) FILTER (income * 100 % 10 <> 0) FROM {drawn}"""
+    ).fetchall()[0]
+    assert wrong == 0
+    assert cents > 1000
+    for arguments in ("smoothing := 'none'", "unique_copies := true", "smoothing := {'income': 'none'}"):
+        listed = incomes.execute(
+            f"SELECT DISTINCT smoothed FROM sdc_synth_records('incomes', {arguments}, details := true, {SEED})"
+        )
+        assert listed.fetchall() == [([],)]
+
+
+def test_smoothed_amounts_lie_on_the_grid_and_come_from_a_stored_model(incomes: duckdb.DuckDBPyConnection) -> None:
+    source = "(SELECT age, income::INTEGER * 0.05::DOUBLE AS a, (income::INTEGER * 50)::BIGINT AS b FROM incomes)"
+    off = incomes.execute(
+        f"""SELECT count(*) FILTER (a <> round(a * 20) / 20), count(*) FILTER (b % 50 <> 0), count(*) FILTER (len(smoothed) > 1)
+        FROM sdc_synth_records('{source}', details := true, {SEED})"""
+    ).fetchall()
+    assert off[0][:2] == (0, 0)
+    assert off[0][2] > 1000
+    incomes.execute("FROM sdc_synth_model('fine', 'incomes', seed := 1, replace := true)").fetchall()
+    direct = incomes.execute(f"FROM sdc_synth_records('incomes', {SEED}) ORDER BY ALL").fetchall()
+    assert incomes.execute(f"FROM sdc_synth_records(model := 'fine', {SEED}) ORDER BY ALL").fetchall() == direct
+
+
+def test_what_stays_to_the_digit(incomes: duckdb.DuckDBPyConnection) -> None:
+    """Kept columns are of real people, so nothing is hidden; whole combinations are asked for; 60 ages are not fine."""
+    for arguments in ("columns := ['income']", "joint := ['region', 'income']"):
+        own = incomes.execute(
+            f"SELECT avg(coalesce({OWN}, false)::INTEGER) FROM sdc_synth_records('incomes', {arguments}, {SEED})"
+        )
+        assert own.fetchall()[0][0] > 0.6
+    few = "(SELECT hash(range) % 99 AS age FROM range(60))"
+    strangers = incomes.execute(f"FROM sdc_synth_records('{few}', unique_copies := true, {SEED}) EXCEPT FROM {few}")
+    assert strangers.fetchall() == []
+
+
+def test_grid_and_noise_of_fine_numbers() -> None:
+    assert grid(np.array([0.05, 0.3, 1000.0])) == 0.05
+    assert grid(np.array([0.03, 0.06])) == 0.01  # 3 / 100 has no whole inverse
+    assert grid(np.array([-300.0, 1200.0])) == 300
+    assert grid(np.array([1 / 3, 2.0])) == grid(np.array([1e300])) == grid(np.array([])) == 0
+    values, nothing = np.arange(0.0, 1000.0), np.zeros(0)
+    ones = np.ones(1000, np.int64)
+    shared = ones.copy()
+    shared[:3] = 5
+    found = fine_bandwidths(values, shared, 20, np.array([999.0]))
+    assert found is not None
+    assert (found[0][[0, 1, 2, 999]] == 0).all()
+    assert (found[0][3:999] > 1).all()
+    # A quarter of the records alone with their number is not enough, and neither are neighbours on the grid.
+    assert fine_bandwidths(values, np.where(values % 2 == 0, 1, 3), 20, nothing) is None
+    assert fine_bandwidths(values[:150], ones[:150], 20, nothing) is None
+    assert fine_bandwidths(values[:0], ones[:0], 20, nothing) is None
+    assert fine_bandwidths(np.array([1.5]), ones[:1], 20, nothing) is None
+    # As few records as make one group of noise: none of them stays as it is.
+    few = fine_bandwidths(np.array([10.01, 250.0, 3000.0]), ones[:3], 20, nothing)
+    assert few is not None
+    assert (few[0] > 0).all()

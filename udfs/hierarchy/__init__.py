@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
-from sdcduck.udfs.hierarchy import levels
+from dataclasses import replace
 
-FAMILIES = (levels.FAMILY,)
+from sdcduck.udfs.hierarchy import levels, records
+
+FAMILIES = (replace(levels.FAMILY, planners=(*levels.FAMILY.planners, *records.PLANNERS)),)

@@ -132,7 +132,7 @@ def _have(count: int) -> str:
 # --- Files of tau-Argus -----------------------------------------------------------------------------------------------
 
 
-def _lines(session: Session, path: str | None) -> list[str]:
+def lines_of(session: Session, path: str | None) -> list[str]:
     """The lines of a file."""
     content: bytes = read_file(session.cursor(), path, "content")
     try:
@@ -142,7 +142,7 @@ def _lines(session: Session, path: str | None) -> list[str]:
     return text.splitlines()
 
 
-def _in_line(number: int, what: str) -> SDCError:
+def in_line(number: int, what: str) -> SDCError:
     return SDCError(f"line {number}: {what}")
 
 
@@ -153,7 +153,7 @@ def plan_read_hrc(session: Session, path: str | None, indent: str | None) -> Row
         raise wrong("indent", "be what stands once before a code for each level, e.g. '@'")
 
     def read() -> pa.Table:
-        return table_of(list(_indented(_lines(session, path), once)), _HRC_COLUMNS)
+        return table_of(list(_indented(lines_of(session, path), once)), _HRC_COLUMNS)
 
     return Rows(read)
 
@@ -172,11 +172,11 @@ def _indented(lines: Sequence[str], indent: str) -> Iterator[dict[str, Any]]:
             level, code = level + 1, code[len(indent) :]
         code = code.strip()
         if not code:
-            raise _in_line(number, "there is no code after the indent")
+            raise in_line(number, "there is no code after the indent")
         if level > len(above):
-            raise _in_line(number, "indented by more than one level below the line above it")
+            raise in_line(number, "indented by more than one level below the line above it")
         if code in seen:
-            raise _in_line(number, f"the code stands in line {seen[code]} already; every code has one place")
+            raise in_line(number, f"the code stands in line {seen[code]} already; every code has one place")
         seen[code] = number
         above[level:] = [code]
         parent = above[level - 1] if level else None
@@ -218,7 +218,7 @@ def plan_read_rda(session: Session, path: str | None) -> Rows:
     """``sdc_read_rda``: one row a variable of a metadata file."""
 
     def read() -> pa.Table:
-        return table_of(_metadata(_lines(session, path)), _RDA_COLUMNS)
+        return table_of(metadata_of(lines_of(session, path)), _RDA_COLUMNS)
 
     lists = {"missing": "VARCHAR[]", "request": "VARCHAR[]", "other": "VARCHAR[]", "hier_levels": "BIGINT[]",
              "distance": "BIGINT[]"}  # fmt: skip
@@ -234,7 +234,7 @@ def _with_lists(columns: Mapping[str, str], lists: Mapping[str, str]) -> str:
     return f"SELECT {', '.join(shown)} FROM {{rows}}"
 
 
-def _metadata(lines: Sequence[str]) -> list[dict[str, Any]]:
+def metadata_of(lines: Sequence[str]) -> list[dict[str, Any]]:
     variables: list[_Variable] = []
     of_file: dict[str, list[str]] = {}
     for number, line in enumerate(lines, start=1):
@@ -244,7 +244,7 @@ def _metadata(lines: Sequence[str]) -> list[dict[str, Any]]:
         if _keyword(*words[0]) is None:
             (name, _), *rest = words
             if any(folded(name) == folded(variable.name) for variable in variables):
-                raise _in_line(number, "there is a variable of that name already")
+                raise in_line(number, "there is a variable of that name already")
             variables.append(_Variable(name, number, rest))
         else:
             _add_keywords(words, number, variables, of_file)
@@ -264,7 +264,7 @@ def _words(line: str, number: int) -> list[tuple[str, bool]]:
         if rest.startswith('"'):
             word, quote, rest = rest[1:].partition('"')
             if not quote:
-                raise _in_line(number, "a quote is not closed")
+                raise in_line(number, "a quote is not closed")
             words.append((word, True))
         else:
             word = rest.split(maxsplit=1)[0]
@@ -296,15 +296,15 @@ def _add_keywords(
         if keyword in _OF_FILE:
             of_file[keyword] = arguments
         elif keyword not in _KEYWORDS:
-            raise _in_line(number, "unknown keyword")
+            raise in_line(number, "unknown keyword")
         elif not variables:
-            raise _in_line(number, f"<{keyword}> stands before the first variable")
+            raise in_line(number, f"<{keyword}> stands before the first variable")
         elif keyword in variables[-1].keywords:
-            raise _in_line(number, f"<{keyword}> stands twice below one variable")
+            raise in_line(number, f"<{keyword}> stands twice below one variable")
         elif keyword in ("DECIMALS", *_TEXTS.values()) and len(arguments) != 1:
-            raise _in_line(number, f"<{keyword}> takes one value")
+            raise in_line(number, f"<{keyword}> takes one value")
         elif keyword in ("DECIMALS", *_NUMBERS) and not (arguments and all(map(str.isdecimal, arguments))):
-            raise _in_line(number, f"<{keyword}> takes whole numbers")
+            raise in_line(number, f"<{keyword}> takes whole numbers")
         else:
             variables[-1].keywords[keyword] = arguments
 
@@ -317,11 +317,11 @@ def _place(variable: _Variable, fixed: bool, tables: bool) -> dict[str, Any]:
         if words and words[0][0].isdecimal() and not words[0][1]:
             numbers.append(int(words.pop(0)[0]))
         elif fixed:
-            raise _in_line(variable.line, f"the {what} of the variable is missing")
+            raise in_line(variable.line, f"the {what} of the variable is missing")
     position, width = ([*numbers, None, None] if fixed and not tables else [None, *numbers, None])[:2]
     levels = variable.keywords.get("HIERLEVELS")
     if levels and width is not None and sum(map(int, levels)) != width:
-        raise _in_line(variable.line, f"<HIERLEVELS> of this variable must add up to its width, {width}")
+        raise in_line(variable.line, f"<HIERLEVELS> of this variable must add up to its width, {width}")
     missing = [word for word, _ in words]
     return {"name": variable.name, "position": position, "width": width, "missing": json.dumps(missing)}
 
@@ -364,7 +364,7 @@ def plan_read_hst(session: Session, path: str | None, separator: str | None, tot
         raise wrong("separator", "be one character")
 
     def read() -> pa.Table:
-        return table_of(list(_a_priori(_lines(session, path), separator, total)), _HST_COLUMNS)
+        return table_of(list(_a_priori(lines_of(session, path), separator, total)), _HST_COLUMNS)
 
     return Rows(read, _with_lists(_HST_COLUMNS, {"codes": "VARCHAR[]"}))
 
@@ -376,13 +376,13 @@ def _a_priori(lines: Sequence[str], separator: str | None, total: str | None) ->
             continue
         separator = separator or next((one for one in _SEPARATORS if one in line), None)
         if separator is None:
-            raise _in_line(number, "there is no separator; say which one with the argument 'separator'")
+            raise in_line(number, "there is no separator; say which one with the argument 'separator'")
         fields = _fields(line, separator, number)
         if dimensions is None:
             dimensions = _command_place(fields, number)
         row = _command(fields[dimensions:])
         if row is None:
-            raise _in_line(
+            raise in_line(
                 number,
                 f"after {dimensions} codes comes s, u, p, m or ml; or c with a cost; or pl with one or two numbers",
             )
@@ -394,7 +394,7 @@ def _fields(line: str, separator: str, number: int) -> list[str]:
     try:
         [fields] = csv.reader([line.strip(" ")], delimiter=separator, skipinitialspace=True, strict=True)
     except csv.Error:
-        raise _in_line(number, "a quote is not closed, or in the middle of a code") from None
+        raise in_line(number, "a quote is not closed, or in the middle of a code") from None
     fields = [one.strip() for one in fields]
     while len(fields) > 1 and not fields[-1]:
         fields.pop()
@@ -406,7 +406,7 @@ def _command_place(fields: Sequence[str], number: int) -> int:
     for place in range(len(fields) - 1, 0, -1):
         if _command(fields[place:]) is not None:
             return place
-    raise _in_line(number, "there is no s, u, p, m, ml, c or pl after the codes")
+    raise in_line(number, "there is no s, u, p, m, ml, c or pl after the codes")
 
 
 def _command(words: Sequence[str]) -> dict[str, Any] | None:

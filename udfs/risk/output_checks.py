@@ -18,6 +18,7 @@ from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import choice, needed, share, whole, wrong
 from sdcduck.udfs.conditions import parsed
 from sdcduck.udfs.publication import Measure, Publication, clusters
+from sdcduck.udfs.risk import curves
 from sdcduck.udfs.source import source
 from sdcduck.udfs.suppression.pattern import resolve
 from sdcduck.udfs.suppression.rules import Rules, marked_cells, read_rules, with_structural_zeros
@@ -538,5 +539,6 @@ FAMILY = Family(
     temporary=("output_checks_tables.sql",),
     planners=(
         *planners(plan_check_table, plan_check_statistics, plan_check_submit, plan_check_decide, plan_drop_output),
+        *curves.PLANNERS,
     ),
 )

@@ -73,6 +73,7 @@ from sdcduck.udfs.suppression.rules import (
     read_rules,
     with_structural_zeros,
 )
+from sdcduck.udfs.suppression.tau_argus import plan_write_tau_argus
 
 _OF_CELLS = ("extend_zeros", "structural_zeros", *RULES)
 
@@ -488,6 +489,7 @@ FAMILY = Family(
             plan_export,
             plan_percent_table,
             plan_write_table,
+            plan_write_tau_argus,
         ),
         planner(plan_rules, order=("name", *RECORD_RULES, *ARGUMENTS)),
         planner(plan_round_table, _ROUNDED),

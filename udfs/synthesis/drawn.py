@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
-from sdcduck.methods.synthesis.copies import MOST_DRAWS, among, codes_of_results
+from sdcduck.methods.synthesis.copies import MOST_ALIKE, MOST_DRAWS, among, codes_of_results, too_many, without_noise
 from sdcduck.methods.synthesis.records import (
     CLIPPED,
     Model,
@@ -32,7 +32,6 @@ from sdcduck.udfs.synthesis.plan import (
 Dictionary: TypeAlias = NDArray[Any] | pa.Array
 """The distinct values of a column, in the order of their codes."""
 _BLOCK, _BLOCKS_KEPT = 2**15, 4
-_PILOT, _MOST_COPIES = 2000, 0.25  # records that show how many are copies; and up to which share
 _NEXT_DRAW = 2**40  # what lies between the random streams of two draws of a record: more than there are records
 
 
@@ -140,19 +139,10 @@ class Generator:
         return drawn
 
     def settle(self) -> None:
-        """Decide whether copies of unique records are drawn again, where that is left open.
-
-        Drawn again, they become more of what else the model makes, and no share moves by more than that of the copies.
-        Where these are many, because amounts are to the cent, say, only a few values would be left, such as zeros.
-        """
+        """Decide whether copies of unique records are drawn again, where that is left open."""
         if self.unique_copies is None and self.uniques is not None:
-            numbers = np.arange(_PILOT)
-            strata = stratum_of(self.model, numbers, _PILOT)
-            codes = self.model.strata_codes.reshape(len(self.model.strata_sizes), -1)[strata].copy()
-            # Of a seed of its own: what is decided is the same for all files of a model.
-            results, changed, _ = draw(self.model, numbers, strata, codes, np.ones(_PILOT, bool), 0, self.redraws)
-            copies = among(codes_of_results(codes, results, changed, self._values()), self.uniques)
-            self.unique_copies = True if copies.mean() > _MOST_COPIES else None
+            many = too_many(self.model, self.uniques, self._values(), self.redraws)
+            self.unique_copies = True if many else None
 
     def _values(self) -> list[NDArray[np.float64] | None]:
         """The original numbers of the columns that may have others in the end."""
@@ -172,16 +162,21 @@ class Generator:
         most = 1 if self.unique_copies else MOST_DRAWS
         for attempt in range(1, most + 1):
             final = codes_of_results(drawn.codes[rows], drawn.results[rows], drawn.changed[rows], values)
-            rows = rows[among(final, self.uniques)]
+            again = among(final, self.uniques)
+            if attempt == 1:
+                alike = without_noise(self.model, drawn.codes[rows])
+            elif attempt <= MOST_ALIKE:
+                again |= (without_noise(self.model, drawn.codes[rows]) != alike).any(axis=1)
+            rows, alike = rows[again], alike[again]
             if not len(rows):
                 return
             if attempt == most:
                 break
             codes = self.model.strata_codes.reshape(len(self.model.strata_sizes), -1)[strata[rows]].copy()
             streams, chosen = numbers[rows] + attempt * _NEXT_DRAW, np.ones(len(rows), bool)
-            again = draw(self.model, streams, strata[rows], codes, chosen, self.stream, self.redraws)
+            new = draw(self.model, streams, strata[rows], codes, chosen, self.stream, self.redraws)
             drawn.codes[rows] = codes
-            drawn.results[rows], drawn.changed[rows], drawn.different[rows] = again
+            drawn.results[rows], drawn.changed[rows], drawn.different[rows] = new
         if self.unique_copies is not False:
             drawn.copies[rows] = True
             return
@@ -238,17 +233,22 @@ def _records(generator: Generator, numbers: NDArray[np.int64]) -> pa.Array:
         lists += [
             _list(pa.array(different.ravel().astype(np.int64), mask=(different < 0).ravel()), len(numbers)),
             _list(pa.array((changed == CLIPPED).ravel()), len(numbers)),
+            _list(pa.array((changed > 0).ravel()), len(numbers)),
             pa.array(drawn.copies, mask=np.full(len(numbers), not generator.knows_copies)),
         ]
     else:
         nothing = pa.nulls(len(numbers))
-        lists += [nothing.cast(pa.list_(pa.int64())), nothing.cast(pa.list_(pa.bool_())), nothing.cast(pa.bool_())]
+        lists += [
+            nothing.cast(pa.list_(pa.int64())),
+            *[nothing.cast(pa.list_(pa.bool_()))] * 2,
+            nothing.cast(pa.bool_()),
+        ]
     return pa.StructArray.from_arrays(lists, [name for name, _ in DRAWN])
 
 
 DRAWN = (
     ("d", "DOUBLE[]"), ("i", "BIGINT[]"), ("s", "VARCHAR[]"), ("chosen", "BOOLEAN"), ("diversity", "BIGINT[]"),
-    ("clipped", "BOOLEAN[]"), ("copy", "BOOLEAN"),
+    ("clipped", "BOOLEAN[]"), ("changed", "BOOLEAN[]"), ("copy", "BOOLEAN"),
 )  # fmt: skip
 
 

@@ -15,7 +15,7 @@ from sdcduck.errors import SDCError
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Session
 from sdcduck.methods.synthesis.copies import lonely
-from sdcduck.methods.synthesis.noise import bandwidths
+from sdcduck.methods.synthesis.noise import bandwidths, fine_bandwidths
 from sdcduck.methods.synthesis.records import (
     Column,
     Treatment,
@@ -113,28 +113,42 @@ def _strata(columns: Sequence[Column], by: Sequence[int], records: NDArray[np.in
     return places.ravel().astype(np.int64)
 
 
+def _counted(column: Column, training: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The codes of the finite values that records learned from have, and how many have them."""
+    codes = column.codes[training]
+    counts = np.bincount(codes[codes >= 0], minlength=column.size)
+    used = np.flatnonzero(counts)
+    return used, counts[used]
+
+
 def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int64]) -> dict[int, Treatment]:
     """What is done to the numbers after their draw."""
     found = {}
     for place in plan.visit:
-        if place not in plan.smoothed and place not in plan.bounds and place not in plan.bases:
-            continue
         column, how = columns[place], plan.outputs[place].encoding
-        assert column.values is not None
-        widths = None
-        if place in plan.smoothed and column.size:
-            codes = column.codes[training]
-            counts = np.bincount(codes[codes >= 0], minlength=column.size)
-            used = np.flatnonzero(counts)
-            unchanged = np.array(plan.exclude if how.scale else (), np.float64) * (how.scale or 1.0)
-            widths = np.zeros(column.size)
-            if len(used):
-                widths[used] = bandwidths(column.values[used], counts[used], plan.groups, unchanged)
-        low, high = plan.bounds.get(place, (-math.inf, math.inf))
+        widths, step, ends = None, 0.0, (-math.inf, math.inf)
+        unchanged = np.array(plan.exclude if how.scale else (), np.float64) * (how.scale or 1.0)
+        if place in (*plan.smoothed, *plan.smoothed_if_fine) and column.size:
+            assert column.values is not None
+            used, counts = _counted(column, training)
+            values = column.values[used]
+            noise = None
+            if place in plan.smoothed and len(used):
+                noise = bandwidths(values, counts, plan.groups, unchanged)
+            elif len(used) and (fine := fine_bandwidths(values, counts, plan.groups, unchanged)) is not None:
+                noise, step = fine
+                # An amount stays one: what is never negative does not become it.
+                ends = (0.0 if values[0] >= 0 else -math.inf, 0.0 if values[-1] <= 0 else math.inf)
+            if noise is not None:
+                widths = np.zeros(column.size)
+                widths[used] = noise
+        if widths is None and place not in (*plan.smoothed, *plan.bounds, *plan.bases):
+            continue
+        low, high = plan.bounds.get(place, ends)
         whole = how.kind == "i"
         found[place] = Treatment(
             bandwidths=widths, low=max(low, how.low) if whole else low, high=min(high, how.high) if whole else high,
-            base=plan.bases.get(place, 0.0), whole=whole,
+            base=plan.bases.get(place, step), whole=whole,
         )  # fmt: skip
     return found
 

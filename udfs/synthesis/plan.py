@@ -73,6 +73,7 @@ class Plan:
         joint: places of the columns that are drawn as whole combinations.
         bounded: places of the columns with bounds, conditional ones too.
         smoothed: places of the numbers that get noise.
+        smoothed_if_fine: places of those that get noise if their values are so fine that they name a person.
         bounds: by place, the least and largest value, encoded.
         bases: by place, what results are multiples of, encoded.
         subset: condition on the records to be synthesised, or None.
@@ -93,6 +94,7 @@ class Plan:
     method: str
     smallest_leaf: int
     smoothed: tuple[int, ...]
+    smoothed_if_fine: tuple[int, ...]
     groups: int
     exclude: tuple[float, ...]
     bounds: dict[int, tuple[float, float]]
@@ -265,9 +267,10 @@ def bounded_by_rules(output: Output) -> str:
 
 def _smoothed(
     names: _Names, outputs: Sequence[Output], drawn: Sequence[int], text: str | None, method: str
-) -> tuple[int, ...]:
-    """The columns that get noise."""
-    given = json.loads(text) if text is not None else ("density" if method == "bootstrap-noise" else "none")
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The columns that get noise, and those about which nothing is said."""
+    given = json.loads(text) if text is not None else ("density" if method == "bootstrap-noise" else {})
+    open_to_us: list[int] = []
     if isinstance(given, str):
         choice(given, "smoothing", _SMOOTHINGS)
         numbers = [place for place in drawn if outputs[place].encoding.is_number]
@@ -277,13 +280,14 @@ def _smoothed(
         for how in by_place.values():
             choice(str(how), "smoothing", _SMOOTHINGS, each=True)
         chosen = [place for place, how in by_place.items() if how == "density"]
+        open_to_us = [place for place in drawn if place not in by_place and outputs[place].encoding.scale is not None]
     else:
         raise wrong("smoothing", "be 'none', 'density' or a struct such as {'income': 'density'}")
     for place in chosen:
         _check_changeable(outputs[place], drawn, place, "smoothing")
     if method == "bootstrap-noise" and not chosen and any(outputs[place].encoding.is_number for place in drawn):
         raise SDCError("method := 'bootstrap-noise' without smoothing would hand out original records")
-    return tuple(sorted(chosen))
+    return tuple(sorted(chosen)), tuple(open_to_us)
 
 
 def _predictors(
@@ -363,6 +367,17 @@ def _visited(
     return by_size, order + tuple(place for place in asked if place not in order)
 
 
+def _drawn_together(names: _Names, asked: Sequence[int], joint: Sequence[str] | None, how: str) -> list[int]:
+    """The columns of argument ``joint``."""
+    together = names.places(joint, "joint")
+    for place in together:
+        if place not in asked:
+            raise SDCError(f"argument 'joint' names '{names.all[place]}', which is not drawn")
+    if len(together) == 1 or (together and how == "bootstrap-noise"):
+        raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
+    return together
+
+
 def _weighed_by(relation: Source, names: _Names, weight: str, formulas: Mapping[int, object]) -> int:
     """The column of weights."""
     relation.number(weight, "weight")
@@ -423,12 +438,7 @@ def read_plan(
     for place in asked:
         if place in not_drawn:
             raise SDCError(f"column '{outputs[place].name}' cannot be synthesised: it is in argument 'by' or 'derived'")
-    together = names.places(joint, "joint")
-    for place in together:
-        if place not in asked:
-            raise SDCError(f"argument 'joint' names '{outputs[place].name}', which is not drawn")
-    if len(together) == 1 or (together and how == "bootstrap-noise"):
-        raise SDCError("argument 'joint' needs two columns or more, of a method that draws them one by one")
+    together = _drawn_together(names, asked, joint, how)
     by_size, order = _visited(names, visit, asked, together)
     kept = [place for place in range(len(outputs)) if place not in order and place not in not_drawn]
     if weight is not None and not by_size:
@@ -446,6 +456,7 @@ def read_plan(
         if partial or place not in formulas:
             _ = output.encoding
     outputs = _with_rules(cursor, names, relation, outputs, order, bounds_where)
+    smoothed, unsaid = _smoothed(names, outputs, order, smoothing, how)
     ordinary = _bounds(cursor, names, outputs, order, bounds, non_negative)
     return Plan(
         relation=relation,
@@ -460,7 +471,9 @@ def read_plan(
         bounded=tuple(sorted({*ordinary, *(place for place, output in enumerate(outputs) if output.rules)})),
         method=how,
         smallest_leaf=whole(minbucket, "minbucket", least=1),
-        smoothed=_smoothed(names, outputs, order, smoothing, how),
+        smoothed=smoothed,
+        # Not beside kept records, which show what is real, and not where copies are asked for.
+        smoothed_if_fine=() if partial or unique_copies else tuple(sorted({*unsaid} - {*together})),
         groups=whole(groups, "groups", least=1),
         exclude=tuple(value for value in exclude or () if value is not None),
         bounds=ordinary,

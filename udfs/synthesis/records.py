@@ -23,7 +23,7 @@ from sdcduck.functions.registry import Family, Rows, Scalar, Session
 from sdcduck.methods.synthesis.records import (
     Model,
 )
-from sdcduck.quoting import folded, identifier
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.synthesis import measures, weights
@@ -83,7 +83,7 @@ class Header:
         )  # fmt: skip
 
 
-_COPY = "unique_copy"  # of the details
+_COPY, _SMOOTHED = "unique_copy", "smoothed"  # of the details
 _CHUNK = 2048  # records that DuckDB handles at a time
 
 
@@ -125,8 +125,9 @@ def _select(
                     )
                 final.append(f"{identifier(f'_sdc_{what}_{place}')} AS {name}")
         if not partial:
-            inner.append("_sdc_r.copy AS _sdc_copy")
-            final.append(f"_sdc_copy AS {_COPY}")
+            inner += ["_sdc_r.copy AS _sdc_copy", "_sdc_r.changed AS _sdc_changed"]
+            listed = ", ".join(literal(output.name) for output in outputs)
+            final += [f"_sdc_copy AS {_COPY}", f"list_where([{listed}], _sdc_changed) AS {_SMOOTHED}"]
     # A range that another table gives the length of is made at once, and handed out from its end: so it is one of
     # chunks, whose numbers are made as they are needed.
     within = f"SELECT * REPLACE ({', '.join(bounding)}) FROM (" if bounding else ""
@@ -179,7 +180,7 @@ def _check_detail_names(
         return
     taken = {folded(output.name) for output in outputs}
     made = [f"ldiv_{outputs[p].name}" for p in drawn] + [f"clipped_{outputs[p].name}" for p in bounded]
-    for name in made if partial else [*made, _COPY]:
+    for name in made if partial else [*made, _COPY, _SMOOTHED]:
         if folded(name) in taken:
             raise SDCError(f"a column called '{name}' is also one of the details; give it another name in a query")
 

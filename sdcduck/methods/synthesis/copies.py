@@ -11,8 +11,13 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from sdcduck.methods.synthesis.records import Model, draw, stratum_of
+
 MOST_DRAWS = 100
 """How often a record is drawn before it is given up."""
+MOST_ALIKE = 50
+"""Up to which of these draws it keeps the values that it shares with many, such as an income of 0."""
+_PILOT, _MOST_COPIES = 2000, 0.25  # records that show how many are copies; and up to which share they are drawn again
 _NEW = -9  # the code of a number that no original record has
 _FIRST, _FACTOR, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(31)
 
@@ -70,3 +75,34 @@ def among(codes: NDArray[np.int32], refused: NDArray[np.uint64]) -> NDArray[np.b
         return np.zeros(len(marks), bool)
     place = np.minimum(np.searchsorted(refused, marks), len(refused) - 1)
     return np.asarray(refused[place] == marks)
+
+
+def too_many(
+    model: Model, uniques: NDArray[np.uint64], values: Sequence[NDArray[np.float64] | None], redraws: int
+) -> bool:
+    """Whether more than a quarter of what a model draws are copies of unique records: too many to draw them again.
+
+    Drawn again, they become more of what else the model makes, and no share moves by more than that of the copies.
+    Where these are many, because values are very fine, only a few others would be left, such as zeros.
+    """
+    numbers = np.arange(_PILOT)
+    strata = stratum_of(model, numbers, _PILOT)
+    codes = model.strata_codes.reshape(len(model.strata_sizes), -1)[strata].copy()
+    # Of a seed of its own: what is decided is the same for all files of a model.
+    results, changed, _ = draw(model, numbers, strata, codes, np.ones(_PILOT, bool), 0, redraws)
+    return bool(among(codes_of_results(codes, results, changed, values), uniques).mean() > _MOST_COPIES)
+
+
+def without_noise(model: Model, codes: NDArray[np.int32]) -> NDArray[np.int32]:
+    """Of the columns that have noise: the codes of values that get none, since many share them, and one for all others.
+
+    Records with such values are copies more often than others; their share would fall if anything might come instead.
+    """
+    ends = np.append(model.values_at[1:], len(model.values))
+    kept = []
+    for column in np.flatnonzero(model.treated):
+        widths = model.bandwidths[model.values_at[column] : ends[column]]
+        if (widths > 0).any():
+            of_column = codes[:, column]
+            kept.append(np.where((of_column >= 0) & (widths[np.maximum(of_column, 0)] > 0), _NEW, of_column))
+    return np.column_stack(kept) if kept else np.empty((len(codes), 0), np.int32)

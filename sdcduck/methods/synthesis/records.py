@@ -504,7 +504,9 @@ def _draw(  # type: ignore[no-untyped-def]
                     if whole[column]:
                         number = np.rint(number)
                 if base[column] > 0.0 and np.isfinite(number / base[column]):
-                    number = np.rint(number / base[column]) * base[column]
+                    # 3 / 10 is 0.3, and 3 * 0.1 is not.
+                    steps, parts = np.rint(number / base[column]), np.rint(1.0 / base[column])
+                    number = steps / parts if parts > 0.0 and parts * base[column] == 1.0 else steps * base[column]
                 if low[column] <= number <= high[column]:
                     if number != values[place]:
                         changed[record, column] = CHANGED
