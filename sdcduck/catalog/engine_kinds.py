@@ -31,9 +31,14 @@ class OfDuckDB:
 
     name = "duckdb"
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
-        self._con = con
+    def __init__(self, con: duckdb.DuckDBPyConnection, *, own: bool = False) -> None:
+        self._con, self._own = con, own
         self._asked: duckdb.DuckDBPyConnection | None = None
+
+    def close(self) -> None:
+        """Let go of a file that was opened for this."""
+        if self._own:
+            self._con.close()
 
     def tables(self) -> list[str]:
         """The names of its tables."""
@@ -103,6 +108,9 @@ class OfDataFusion:
     def __init__(self, session: Any) -> None:
         self._session = session
 
+    def close(self) -> None:
+        """Nothing: it is the custodian's."""
+
     def tables(self) -> list[str]:
         """The names of its tables."""
         return [str(name) for name in self._session.catalog().schema().names()]
@@ -156,6 +164,14 @@ class OfPostgres:
         with self._cursor() as cursor:
             if _rows(cursor, "SELECT current_setting('server_encoding') AS e").column(0)[0].as_py() != "UTF8":
                 raise SDCError("argument 'records': a database of PostgreSQL whose texts are not in UTF-8 is not read")
+
+    def close(self) -> None:
+        """End the connection, until somebody asks again."""
+        with self._alone:
+            con, self._con = self._con, None
+        if con is not None:
+            with suppress(Exception):  # it is gone
+                con.close()
 
     def _new(self) -> Any:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote, urlencode
 
@@ -37,6 +38,9 @@ class Engine(Protocol):
     def stop(self) -> None:
         """Stop what is asked, from another thread, where the engine can."""
 
+    def close(self) -> None:
+        """Give back what was opened for this, and not by the custodian."""
+
     def add_keys(self, table: str, unit: str, name: str, kind: str, keyed: Keyed) -> None:
         """Add a column of record keys to a table: `unit` and `name` are quoted, `kind` is its type."""
 
@@ -51,6 +55,11 @@ def engine_of(records: object) -> Engine:
         return records
     if isinstance(records, str) and records.startswith(("postgresql://", "postgres://")):
         return OfPostgres(records)
+    if isinstance(records, str | Path) and Path(records).is_file():
+        try:
+            return OfDuckDB(duckdb.connect(str(records), read_only=True), own=True)
+        except duckdb.Error:
+            raise SDCError("argument 'records' names a file that is no database of DuckDB, or is written to") from None
     module = type(records).__module__.partition(".")[0]
     inner = getattr(records, "con", None) if module == "ibis" else records
     if isinstance(inner, duckdb.DuckDBPyConnection):
@@ -62,8 +71,8 @@ def engine_of(records: object) -> Engine:
     name = f" of {getattr(records, 'name', '')!r}" if module == "ibis" else ""
     raise SDCError(
         f"argument 'records'{name} must be an engine of which it is tested that it gives the same numbers: a backend "
-        "of ibis for DuckDB, DataFusion or PostgreSQL, a connection of DuckDB, a datafusion.SessionContext(), or "
-        "'postgresql://user@host:port/database'"
+        "of ibis for DuckDB, DataFusion or PostgreSQL, a connection or a file of DuckDB, a "
+        "datafusion.SessionContext(), or 'postgresql://user@host:port/database'"
     )
 
 
