@@ -40,7 +40,9 @@ CREATE OR REPLACE MACRO sdc_record_key(unit_id, digits := 8) AS
 --| Adds a stored key column to a table, in one statement and one transaction.
 --|
 --| The table is changed when the statement runs; EXPLAIN changes nothing. A NULL unit is an error and nothing is
---| written. Rows of one unit get one key. Not for temporary tables, and not part of the caller's transaction.
+--| written. Rows of one unit get one key. Not for temporary tables, and not part of the caller's transaction. Of a table
+--| whose records are on another engine (`sdcduck.connect(.., records=..)`) the column is added there, too: batches of units
+--| come to this process and go back with their keys, and the secret stays here.
 --|
 --| @arg tbl VARCHAR: the table
 --| @arg unit VARCHAR: column that identifies the unit

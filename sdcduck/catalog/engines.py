@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import quote, urlencode
 
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog.engine_kinds import IS_HERE, Keyed, OfDataFusion, OfDuckDB, OfPostgres
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import identifier, literal
 
@@ -29,44 +32,17 @@ class Engine(Protocol):
     def rows(self, sql: str) -> pa.Table:
         """The rows of a query."""
 
+    def together(self, queries: Sequence[str]) -> list[pa.Table]:
+        """The rows of queries, of the tables as they are at one moment, where the engine has such."""
 
-class _OfDuckDB:
-    """Another database of DuckDB."""
+    def stop(self) -> None:
+        """Stop what is asked, from another thread, where the engine can."""
 
-    name = "duckdb"
+    def close(self) -> None:
+        """Give back what was opened for this, and not by the custodian."""
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
-        self._con = con
-
-    def tables(self) -> list[str]:
-        return [str(name) for (name,) in self._con.cursor().execute(_TABLES).fetchall()]
-
-    def schema(self, table: str) -> pa.Schema:
-        return self.rows(f"SELECT * FROM {identifier(table)} LIMIT 0").schema
-
-    def rows(self, sql: str) -> pa.Table:
-        with self._con.cursor() as cursor:
-            return cursor.sql(sql).to_arrow_table()
-
-
-class _OfDataFusion:
-    """A session of DataFusion."""
-
-    name = "datafusion"
-
-    def __init__(self, session: Any) -> None:
-        self._session = session
-
-    def tables(self) -> list[str]:
-        return [str(name) for name in self._session.catalog().schema().names()]
-
-    def schema(self, table: str) -> pa.Schema:
-        found: pa.Schema = self._session.table(identifier(table)).schema()
-        return found
-
-    def rows(self, sql: str) -> pa.Table:
-        found: pa.Table = self._session.sql(sql).to_arrow_table()
-        return found
+    def add_keys(self, table: str, unit: str, name: str, kind: str, keyed: Keyed) -> None:
+        """Add a column of record keys to a table: `unit` and `name` are quoted, `kind` is its type."""
 
 
 def engine_of(records: object) -> Engine:
@@ -75,17 +51,35 @@ def engine_of(records: object) -> Engine:
     Raises:
         SDCError: it is neither, or of an engine of which nobody knows that it answers as DuckDB does.
     """
+    if isinstance(records, OfDuckDB | OfDataFusion | OfPostgres):
+        return records
+    if isinstance(records, str) and records.startswith(("postgresql://", "postgres://")):
+        return OfPostgres(records)
+    if isinstance(records, str | Path) and Path(records).is_file():
+        try:
+            return OfDuckDB(duckdb.connect(str(records), read_only=True), own=True)
+        except duckdb.Error:
+            raise SDCError("argument 'records' names a file that is no database of DuckDB, or is written to") from None
     module = type(records).__module__.partition(".")[0]
     inner = getattr(records, "con", None) if module == "ibis" else records
     if isinstance(inner, duckdb.DuckDBPyConnection):
-        return _OfDuckDB(inner)
+        return OfDuckDB(inner)
     if type(inner).__module__.partition(".")[0] == "datafusion" and hasattr(inner, "catalog"):
-        return _OfDataFusion(inner)
+        return OfDataFusion(inner)
+    if type(inner).__module__.partition(".")[0] == "psycopg" and hasattr(inner, "info"):
+        return OfPostgres(_address(inner.info))
     name = f" of {getattr(records, 'name', '')!r}" if module == "ibis" else ""
     raise SDCError(
         f"argument 'records'{name} must be an engine of which it is tested that it gives the same numbers: a backend "
-        "of ibis for DuckDB or DataFusion, a connection of DuckDB, or a datafusion.SessionContext()"
+        "of ibis for DuckDB, DataFusion or PostgreSQL, a connection or a file of DuckDB, a "
+        "datafusion.SessionContext(), or 'postgresql://user@host:port/database'"
     )
+
+
+def _address(info: Any) -> str:
+    """Where a connection of psycopg goes, for a connection of our own."""
+    asked = {**info.get_parameters(), **({"password": info.password} if info.password else {})}
+    return "postgresql:///?" + urlencode(asked, quote_via=quote)
 
 
 def duckdb_columns(schema: pa.Schema) -> dict[str, str]:
@@ -149,10 +143,8 @@ def stand_ins(con: duckdb.DuckDBPyConnection) -> list[str]:
     return [name for (name,) in con.execute(_MARKED).fetchall()]
 
 
-_IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
-_MARKED = f"SELECT table_name FROM duckdb_tables() WHERE {_IS_HERE} AND comment = {literal(MARK)} ORDER BY ALL"
-_TABLES = f"SELECT table_name FROM duckdb_tables() WHERE {_IS_HERE} ORDER BY ALL"
+_MARKED = f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} AND comment = {literal(MARK)} ORDER BY ALL"
 _HERE = (
-    f"SELECT table_name FROM duckdb_tables() WHERE {_IS_HERE} "
+    f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} "
     "UNION SELECT view_name FROM duckdb_views() WHERE NOT internal"
 )

@@ -26,11 +26,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from sdcduck.cli.compiling import compile_question
 from sdcduck.cli.desk import desk
 from sdcduck.cli.gateway import serve, user
 from sdcduck.cli.plans import plan
 from sdcduck.cli.shell import shell
-from sdcduck.cli.terminal import one_line_errors, opened
+from sdcduck.cli.terminal import Engine, one_line_errors, opened
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.reference import SQLFunction, render, sql_functions
 from sdcduck.report import assess as write_assessment
@@ -46,6 +47,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(shell)
+app.command("compile")(compile_question)
 app.command()(desk)
 app.add_typer(user, name="user")
 app.add_typer(plan, name="plan")
@@ -103,6 +105,7 @@ def sql(
     rows: Annotated[int, typer.Option(min=0, help="Rows of a table to show; 0 for all. csv and json have all.")] = 100,
     create: Annotated[bool, typer.Option("--create", help="Make the file if there is none.")] = False,
     read_only: Annotated[bool, typer.Option("--read-only", help="Open the file for reading only.")] = False,
+    records: Engine = None,
 ) -> None:
     """Run SQL with the sdc_* functions on a DuckDB file; the result of the last statement is shown.
 
@@ -113,7 +116,8 @@ def sql(
         _check_file(file, create=create, read_only=read_only)
         text = sys.stdin.read() if statement == "-" else statement
         in_memory = file == ":memory:"
-        with opened(file, read_only=not in_memory and (read_only or not _is_writable(Path(file)))) as con:
+        only_read = not in_memory and (read_only or not _is_writable(Path(file)))
+        with opened(file, read_only=only_read, records=records) as con:
             limit = rows + 1 if output is Format.table and rows else None
             columns, found = _last_result(con, text, limit)
         if columns:

@@ -19,7 +19,7 @@ from sdcduck import catalog
 from sdcduck.catalog import User
 from sdcduck.catalog.audit_log import QUOTA, SIZE, AuditLog
 from sdcduck.catalog.passwords import verifier
-from sdcduck.cli.terminal import one_line_errors, opened
+from sdcduck.cli.terminal import Engine, one_line_errors, opened
 from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
 from sdcduck.gateway.postgres.server import Options
@@ -75,6 +75,7 @@ def serve(
         bool, typer.Option("--plans-only", help="Answer nothing about records but the steps of plans (sdcduck plan).")
     ] = False,
     allow_dir: _Folders = None,
+    records: Engine = None,
     connections: Annotated[int, typer.Option(min=1, help="Clients at a time.")] = 200,
     user_connections: Annotated[int, typer.Option(min=1, help="Of them, for each user.")] = 20,
     seconds: Annotated[float, typer.Option(min=0.1, help="A statement that runs longer is stopped.")] = 60.0,
@@ -96,7 +97,6 @@ def serve(
     with one_line_errors():
         certificate = _tls(host, tls_cert, tls_key, off=no_tls)
         required = certificate is not None and not is_loopback(host)
-        limits = Limits(user_connections, seconds, rows)
         options = Options(
             host=host, port=port, tls=None if certificate is None else certificate.context, tls_required=required,
             connections=connections, idle=idle,
@@ -106,15 +106,15 @@ def serve(
         # What the engine puts into files where memory is short are records, and nobody else's to read.
         os.umask(os.umask(0o077) | 0o077)
         opened = open_file(
-            file, limits, connections=connections, log=_audit_log(log, log_quota, log_size), memory=memory,
-            custodian_raw=custodian_raw, plans_only=plans_only, allow_dirs=allow_dir or [],
+            file, Limits(user_connections, seconds, rows), connections=connections, memory=memory,
+            log=_audit_log(log, log_quota, log_size), custodian_raw=custodian_raw, plans_only=plans_only,
+            allow_dirs=allow_dir or [], records=records,
         )  # fmt: skip
         _log_to_standard_error()
 
         def ready(ports: Ports) -> None:
-            _say_where(
-                file, host, metrics_host, ports, certificate, required=required, by_certificate=issuer is not None
-            )
+            by_certificate = issuer is not None
+            _say_where(file, host, metrics_host, ports, certificate, required=required, by_certificate=by_certificate)
             _say_who_sees_what(opened, custodian_raw=custodian_raw)
 
         metrics = None if metrics_port is None else (metrics_host, metrics_port)

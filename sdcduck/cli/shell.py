@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from sdcduck.cli.terminal import one_line_errors
+from sdcduck.cli.terminal import Engine, one_line_errors
 from sdcduck.errors import SDCError
 from sdcduck.shell.gateway import OfGateway
 from sdcduck.shell.running import Cancelled
@@ -31,6 +31,7 @@ def shell(
     ] = None,
     command: Annotated[str | None, typer.Option("--command", "-c", metavar="SQL", help="Run this and end.")] = None,
     log: Annotated[Path | None, typer.Option(help="The audit log: a line for every question to the file.")] = None,
+    records: Engine = None,
 ) -> None:
     """Ask questions under the guard, in a terminal: protected answers, marked as such.
 
@@ -38,7 +39,7 @@ def shell(
     them was refused or failed. The password of a gateway is asked for, or taken from PGPASSWORD.
     """
     with one_line_errors():
-        source = source_of(file, name, connect, log)
+        source = source_of(file, name, connect, log, records)
         interactive = command is None and sys.stdin.isatty() and sys.stdout.isatty()
         colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         if hasattr(sys.stdout, "reconfigure"):
@@ -64,16 +65,20 @@ def shell(
             raise typer.Exit(1)
 
 
-def source_of(file: Path | None, name: str | None, url: str | None, log: Path | None = None) -> Source:
+def source_of(
+    file: Path | None, name: str | None, url: str | None, log: Path | None = None, records: str | None = None
+) -> Source:
     """Whom to ask: the guard over a file, or a gateway."""
     if (file is None) == (url is None):
         raise SDCError("give a file, or --connect with the address of a gateway")
     if url is not None:
-        if name is not None or log is not None:
-            raise SDCError("--as and --log go with a file: a gateway knows its users and has a log of its own")
+        if name is not None or log is not None or records is not None:
+            raise SDCError(
+                "--as, --log and --records go with a file: a gateway knows its users and records, and has its own log"
+            )
         return OfGateway(url)
     assert file is not None
-    return OfFile(file, asker(file, name), log)
+    return OfFile(file, asker(file, name), log, records)
 
 
 def _talk(asking: Shell, *, colour: bool) -> None:

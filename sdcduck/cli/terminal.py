@@ -5,11 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Annotated
 
 import duckdb
 import typer
 
 from sdcduck.errors import SDCError
+
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        "--records",
+        metavar="ADDRESS",
+        envvar="SDCDUCK_RECORDS",
+        help="Where the records are, if not in the file: postgresql://user@host/database (password: PGPASSWORD or "
+        "~/.pgpass), or another DuckDB file.",
+    ),
+]
+"""The engine that has the records."""
 
 
 @contextmanager
@@ -24,8 +37,8 @@ def one_line_errors() -> Iterator[None]:
         raise typer.Exit(1) from None
 
 
-def opened(file: str | Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+def opened(file: str | Path, *, read_only: bool = False, records: str | None = None) -> duckdb.DuckDBPyConnection:
     """A connection with the functions, whose methods are loaded now: the gateway and the shell do without them."""
     from sdcduck.functions.install import connect
 
-    return connect(file, read_only=read_only)
+    return connect(file, read_only=read_only, records=records)

@@ -20,7 +20,7 @@ from typing import Any, cast
 import duckdb
 
 from sdcduck import catalog
-from sdcduck.catalog.engines import stand_in
+from sdcduck.catalog.engines import Engine, engine_of, stand_in
 from sdcduck.errors import SDCError
 from sdcduck.functions import stored
 from sdcduck.functions.jobs import Bar, Display, Report, Show
@@ -54,6 +54,7 @@ class DatabaseSession:
         self._search_path: str | None = None
         self._shown: Display | None = None
         self.progress: bool | Show | None = None
+        self.engine: Engine | None = None
 
     def display(self, title: str) -> Display | None:
         """Where to show how far long work is: a line on the terminal, or the function that the user gave.
@@ -195,8 +196,9 @@ def connect(
         progress: whether a suppression of more than two seconds shows a line with the share of the cells decided and
             the time left, or a function that is called with the share, from 0 to 1, a few times a second and from a
             thread of its own; None: a line if standard error is a terminal.
-        records: an engine that has the records, a backend of ibis or a session of DataFusion: an empty table stands for
-            each of its tables here, which `sdc_protect` and `open_guard(.., records=..)` know by its name.
+        records: an engine that has the records, such as a backend of ibis, or the address of a PostgreSQL: an empty
+            table stands for each of its tables here, which `sdc_protect`, `sdc_add_record_key` and
+            `open_guard(.., records=..)` know by its name; see `docs/engines.md`.
         duckdb_options: as of `duckdb.connect`: ``config={..}``, or options of DuckDB by name (``threads=2``).
 
     Raises:
@@ -221,7 +223,10 @@ def connect(
     try:
         installed = _install(con, secret=secret, progress=progress, new=new)
         if records is not None:
-            stand_in(installed, records)
+            session = _known_session(installed)
+            assert session is not None
+            session.engine = engine_of(records)
+            stand_in(installed, session.engine)
         return installed
     except BaseException:
         con.close()

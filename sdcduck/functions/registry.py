@@ -35,6 +35,7 @@ import numpy as np
 import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
+from sdcduck.catalog.engines import Engine
 from sdcduck.errors import SDCError
 from sdcduck.functions.jobs import Display, Stopped, Work
 from sdcduck.functions.shutdown import CALLS
@@ -52,6 +53,9 @@ class Session(Protocol):
 
     def display(self, title: str) -> Display | None:
         """Where to show how far long work is, if at all."""
+
+    engine: Engine | None
+    """What has the records of tables that stand for its own, if the connection was opened with one."""
 
 
 @dataclass(frozen=True)

@@ -43,6 +43,7 @@ def open_file(
     custodian_raw: bool = False,
     plans_only: bool = False,
     allow_dirs: Sequence[Path] = (),
+    records: str | None = None,
 ) -> SharedState:
     """What a gateway to a file serves; the file is held for reading.
 
@@ -53,6 +54,7 @@ def open_file(
         custodian_raw: users with the role ``custodian`` are shown the records as they are.
         plans_only: the others are answered nothing about records but the steps of plans.
         allow_dirs: folders that views may read.
+        records: the engine that has the records: an address of PostgreSQL, or a file of DuckDB; None: there is none.
 
     Raises:
         SDCError: there is no such file, or it has no policies or no users; nobody could be shown records, or not
@@ -75,6 +77,7 @@ def open_file(
                 raw=raw,
                 plans_only=plans_only and not raw,
                 allow_dirs=allow_dirs,
+                records=None if raw else records,
             )
             users = sorted(account.name for account in accounts.values() if folded(account.role) == name)
             roles[name] = Role(guarded, SystemCatalog(guarded.relations(), path.stem, users))

@@ -22,6 +22,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.confidence import FUNCTION as INTERVALS
 from sdcduck.guard.confidence import check_same_totals, level_of, with_intervals
+from sdcduck.guard.engines.compiling import compiled
 from sdcduck.guard.engines.records import Records
 from sdcduck.guard.forecasts import COLUMNS as OF_PREVIEW
 from sdcduck.guard.forecasts import FUNCTION as PREVIEW_OF_COSTS
@@ -136,7 +137,7 @@ class Guard:
         if not raw and not macros.are_ours():
             raise SDCError(NOT_OURS)
         self._schema = Schema(self._con, self._alone, self._limited, role=folded(role), raw=raw, unchanging=unchanging)
-        self._records = Records(self._con, self._alone, records)
+        self._records = Records(self._con, self._alone, records, seconds)
         self._rewriter = Rewriter(self._con, self._schema, self._limited)
         self._rewritings = Rewritings(self._alone, self._schema, self._rewriter)
         self._laws = Laws(self._limited, self._schema.stamp, macros.own)
@@ -493,6 +494,7 @@ class Guard:
     def close(self) -> None:
         """Ask no more: a file that only this guard held is free again."""
         self._sequences.close()
+        self._records.close()
         with self._alone:
             self._con.close()
         self.audit.settle()
@@ -506,6 +508,12 @@ class Guard:
         version = self._schema.version()
         with self._alone:
             return list(self._rewriter.steps(query, self._schema.policies(version)))
+
+    def compiled(self, query: str, engine: str) -> str:
+        """A question as one text in the words of another engine; see `sdcduck compile`."""
+        version = self._schema.version()
+        with self._alone, self._schema.relations.cached():
+            return compiled(self._con, self._rewriter.made(query, self._schema.policies(version)), engine)
 
     def _preview(self, query: str, version: str, user: str) -> list[Row]:
         """The rows of `sdc_dp_preview`; no other question is asked for them."""

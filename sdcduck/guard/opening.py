@@ -48,8 +48,8 @@ def open_guard(
         plans_only: answer nothing about records but the steps of plans (`sdc_plan_seal`).
         allow_dirs: folders that views of the file may read, such as those of Parquet files; only with a file. Whoever
             asks names no file.
-        records: the engine that has the records, where they are not in the database: a backend of ibis, or a session of
-            DataFusion; see `docs/engines.md`.
+        records: the engine that has the records, where they are not in the database: a backend of ibis, a session of
+            DataFusion, a file of DuckDB, or the address of a PostgreSQL; see `docs/engines.md`.
     """
     written = log if log is None or isinstance(log, AuditLog) else AuditLog(log)
     if isinstance(database, duckdb.DuckDBPyConnection):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -16,6 +17,7 @@ import pyarrow as pa
 
 from sdcduck.catalog.audit_log import OVER_QUOTA
 from sdcduck.guard.auditing import Auditing
+from sdcduck.guard.engines.asking import stop_waiting
 from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.planned import Planned, Plans
@@ -108,6 +110,7 @@ class Question:
         self._rows = 0
         self._over = self._stopped = self._unwanted = self._begun = False
         self._first: Question | None = None
+        self._thread = 0
         self.schema = pa.schema([])
         """Of the rows, once it was asked."""
 
@@ -117,6 +120,7 @@ class Question:
         Raises:
             Refused: it is not answered, or failed while it ran; never with data in the message.
         """
+        self._thread = threading.get_ident()
         try:
             self._guard.audit.check(self._user)
             self._parameters = written_down(parameters)
@@ -152,6 +156,8 @@ class Question:
                 self._write(unforeseen(problem))
             self.close()
             raise
+        finally:
+            self._thread = 0  # which asks other questions now
         return columns
 
     def read(self) -> pa.RecordBatch | None:
@@ -205,6 +211,7 @@ class Question:
         """
         self._stopped, self._unwanted = True, self._unwanted or not late
         self._cursor.interrupt()
+        stop_waiting(self._thread)
         first = self._first
         if first is not None:
             with suppress(duckdb.ConnectionException):  # it has just ended

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from sdcduck.guard.engines.asking import stop_waiting
 from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
@@ -101,7 +102,9 @@ def watched(cursor: duckdb.DuckDBPyConnection, ask: Callable[[], _Answer], secon
         if seconds is None:
             return ask()
         over = threading.Event()
-        watch = threading.Thread(target=_stop_after, args=(seconds, over, stopped, cursor), daemon=True)
+        watch = threading.Thread(
+            target=_stop_after, args=(seconds, over, stopped, cursor, threading.get_ident()), daemon=True
+        )
         watch.start()
         try:
             return ask()
@@ -262,11 +265,15 @@ class Limited:
 
 
 def _stop_after(
-    seconds: float, over: threading.Event, stopped: threading.Event, cursor: duckdb.DuckDBPyConnection
+    seconds: float, over: threading.Event, stopped: threading.Event, cursor: duckdb.DuckDBPyConnection, thread: int
 ) -> None:
-    """Interrupt what runs on a cursor: again and again, for an interruption between planning and running is lost."""
+    """Interrupt what a thread runs on a cursor or asks an engine.
+
+    Again and again, for an interruption between planning and running is lost.
+    """
     wait = seconds
     while not over.wait(wait):
         stopped.set()
         cursor.interrupt()
+        stop_waiting(thread)
         wait = 0.05

@@ -134,9 +134,9 @@ def asker(file: Path, name: str | None) -> Asker:
 class OfFile:
     """The guard over a file, which this process holds for reading."""
 
-    def __init__(self, file: Path, who: Asker, log: Path | None = None) -> None:
+    def __init__(self, file: Path, who: Asker, log: Path | None = None, records: str | None = None) -> None:
         self._file, self._asker = file, who
-        self._guard = open_guard(file, role=who.role, log=log)
+        self._guard = open_guard(file, role=who.role, log=log, records=records)
 
     @property
     def who(self) -> str:

@@ -28,6 +28,7 @@ from sdcduck.methods.perturbation.ptable import (
 )
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
+from sdcduck.udfs.perturbation.engine_keys import on_engine
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
@@ -302,19 +303,29 @@ def plan_add_record_key(
     secret = session.secret()
     if secret is None:
         raise SDCError(NO_SECRET)
-    row = catalog.first_row(session.cursor(), f"SELECT count(*) FROM {table.sql} WHERE {key_of} IS NULL")
-    if row is not None and row[0]:
-        raise SDCError(
-            f"column {key_of} of {table.described} is NULL in {row[0]} rows: a record without a unit has no key"
-        )
+    elsewhere = on_engine(session, table)
+    if elsewhere is None:
+        row = catalog.first_row(session.cursor(), f"SELECT count(*) FROM {table.sql} WHERE {key_of} IS NULL")
+        if row is not None and row[0]:
+            raise SDCError(
+                f"column {key_of} of {table.described} is NULL in {row[0]} rows: a record without a unit has no key"
+            )
     known = catalog.setting(session.cursor(), "secret_fingerprint")
     if known is not None and known != _fingerprint(secret):
         raise SDCError("this is not the secret that the keys of this database were made with")
 
+    key_type, new = "INTEGER" if length <= 9 else "BIGINT", identifier(added)
+
     def add() -> pa.Table:
+        counts = add_here() if elsewhere is None else elsewhere.add(key_of, new, key_type, length)
+        # On its own: the table may be in another database than the settings, and a transaction writes to one only.
+        if known is None:
+            catalog.set_setting(session.cursor(), "secret_fingerprint", _fingerprint(secret))
+        rows, units, keys = counts
+        return pa.table({"record_key": [added], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
+
+    def add_here() -> tuple[int, int, int]:
         cursor = session.cursor()
-        key_type = "INTEGER" if length <= 9 else "BIGINT"
-        new = identifier(added)
         cursor.begin()
         try:
             try:
@@ -329,12 +340,8 @@ def plan_add_record_key(
         except BaseException:
             cursor.rollback()
             raise
-        # On its own: the table may be in another database than the settings, and a transaction writes to one only.
-        if known is None:
-            catalog.set_setting(session.cursor(), "secret_fingerprint", _fingerprint(secret))
         assert counts is not None
-        rows, units, keys = counts
-        return pa.table({"record_key": [added], "rows": [rows], "units": [units], "shared_keys": [units - keys]})
+        return int(counts[0]), int(counts[1]), int(counts[2])
 
     return Rows(add)
 

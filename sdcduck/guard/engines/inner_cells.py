@@ -20,10 +20,14 @@ class Half:
     Attributes:
         sql: in its words.
         name: of what it answers, in the part that DuckDB answers.
+        table: whose records it is about.
+        counted: the column with how many of them there are.
     """
 
     sql: str
     name: str
+    table: str
+    counted: str
 
 
 @dataclass
@@ -74,7 +78,9 @@ class InnerCells:
         if self._keys:
             select = select.group_by(*(self._columns[name][0].copy() for name in self._keys))
         having = exp.GT(this=semantics.count(), expression=exp.Literal.number(0))
-        return Half(engine.written(select.having(having)), self.name)
+        return Half(
+            engine.written(select.having(having)), self.name, self.table, places[self._names[semantics.count()]]
+        )
 
     def relation(self) -> str:
         """The SQL of what DuckDB reads in place of the records: columns of the types that it would have itself."""

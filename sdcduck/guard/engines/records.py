@@ -7,11 +7,13 @@ import threading
 import duckdb
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy
-from sdcduck.catalog.engines import Engine, duckdb_columns, engine_of, stand_ins
+from sdcduck.catalog.engines import duckdb_columns, engine_of, stand_ins
 from sdcduck.errors import SDCError
+from sdcduck.guard.engines.asking import Asking
 from sdcduck.guard.engines.cut import Cut, Source, cut
 from sdcduck.guard.engines.inner_cells import INTEGERS
 from sdcduck.guard.engines.semantics import MOST_ROWS, SEMANTICS
@@ -32,15 +34,21 @@ class Records:
         con: the guard's own connection.
         alone: held while it is used.
         records: the engine as the custodian gave it; None: there is none.
+        seconds: that it may take for each thing it is asked; None: no limit.
 
     Raises:
         SDCError: it is no engine that is known.
     """
 
-    def __init__(self, con: duckdb.DuckDBPyConnection, alone: threading.Lock, records: object | None) -> None:
+    def __init__(
+        self,
+        con: duckdb.DuckDBPyConnection,
+        alone: threading.Lock,
+        records: object | None,
+        seconds: float | None = None,
+    ) -> None:
         self._con, self._alone = con, alone
-        self._engine: Engine | None = None if records is None else engine_of(records)
-        self._asking = threading.Lock()
+        self._engine = None if records is None else Asking(engine_of(records), seconds)
         self._version: str | None = None
         self._marked: frozenset[str] = frozenset()
         self._seen: dict[tuple[str, str], tuple[int, str]] = {}
@@ -49,6 +57,11 @@ class Records:
         self._sources: dict[tuple[str, str], Source] = {}
         if self._engine is not None and not stand_ins(con):
             raise SDCError("no table of this database stands for one of the engine: sdcduck.connect(file, records=..)")
+
+    def close(self) -> None:
+        """Ask no more."""
+        if self._engine is not None:
+            self._engine.close()
 
     def check(self, rewritten: Rewritten, version: str) -> Cut | None:
         """What becomes of a question about records of the engine; None: it is about none.
@@ -89,8 +102,14 @@ class Records:
         Raises:
             Refused: the engine fails; never with what it says.
         """
-        for half in found.halves:
-            cursor.register(half.name, self._asked(half.sql))
+        assert self._engine is not None
+        answers = self._engine.together([half.sql for half in found.halves])
+        for half, cells in zip(found.halves, answers, strict=True):
+            # Conditions are DuckDB's, so that the cells have all records: those that were looked at, and counted.
+            counted = pc.sum(cells.column(half.counted).cast(pa.int64())).as_py() or 0
+            if counted not in {rows for (name, _), (rows, _) in self._seen.items() if name == half.table}:
+                raise Refused("SDC060", f"{half.table}: its records changed while they were asked about, ask again")
+            cursor.register(half.name, cells)
         return found.sql
 
     def _reads_marked(self, name: str) -> bool:
@@ -128,11 +147,7 @@ class Records:
             with self._alone:
                 described = self._con.execute(f"DESCRIBE FROM main.{identifier(policy.name)}").fetchall()
             types = {str(row[0]): str(row[1]) for row in described}
-            try:
-                with self._asking:
-                    there = duckdb_columns(self._engine.schema(policy.name))
-            except Exception:  # whatever an engine raises where a table is gone
-                raise Refused("SDC060", f"{policy.name}: the engine has no such table any more") from None
+            there = duckdb_columns(self._engine.schema(policy.name))
             if there != types:
                 raise Refused("SDC060", f"{policy.name}: the engine has other columns by now, sdcduck.connect")
             self._sources[asked] = Source(policy, types)
@@ -187,7 +202,7 @@ class Records:
         )
         if found[0] < rows:
             raise Refused("SDC060", f"{name}: records without a proper key")
-        part = f"CAST(floor(CAST({key} AS DOUBLE) * {PARTS} / {_KEYS}) AS BIGINT)"
+        part = f"CAST(floor(CAST({key} AS DOUBLE PRECISION) * {PARTS} / {_KEYS}) AS BIGINT)"
         parts = self._asked(f"SELECT {part} AS p, count(*) AS n FROM {table} GROUP BY {part}").to_pylist()
         counts = np.zeros(PARTS, dtype=np.int64)
         for row in parts:
@@ -234,16 +249,10 @@ class Records:
         """What the engine answers, to one question at a time.
 
         Raises:
-            Refused: it fails; what it says may have data.
+            Refused: it fails, or takes too long.
         """
         assert self._engine is not None
-        try:
-            with self._asking:
-                return self._engine.rows(sql)
-        except MemoryError:
-            raise Refused("SDC094") from None
-        except Exception:  # engines have errors of their own
-            raise Refused("SDC090", "the engine that has the records failed, or is not there") from None
+        return self._engine.rows(sql)
 
 
 _SAMPLE = "_sdc_sample_of_keys"

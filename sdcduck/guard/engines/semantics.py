@@ -6,6 +6,7 @@ An engine is on the list if a test shows of all of these that they give what Duc
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
@@ -17,16 +18,34 @@ class Semantics:
 
     Attributes:
         dialect: that sqlglot writes its SQL in.
+        words: has one node of a query, and gives what stands for it; None: the node itself does.
     """
 
     dialect: str
+    words: Callable[[exp.Expr], exp.Expr] | None = None
 
     def written(self, tree: exp.Expr) -> str:
         """The text of a query."""
-        return tree.sql(self.dialect, comments=False)
+        return (tree if self.words is None else tree.transform(self.words)).sql(self.dialect, comments=False)
 
 
-SEMANTICS = {"duckdb": Semantics("duckdb"), "datafusion": Semantics("duckdb")}
+def _of_postgres(node: exp.Expr) -> exp.Expr:
+    """Of PostgreSQL: NaN is equal to itself, products that are too large fail, and no cast is tried.
+
+    What is cast is within its type, whatever the record.
+    """
+    if isinstance(node, exp.IsNan):
+        return _of("x = CAST('NaN' AS DOUBLE)", x=node.this)
+    if isinstance(node, exp.Mul) and node.expression.sql("duckdb") == "CAST(1e4 AS DOUBLE)":
+        return _of("CASE WHEN abs(x) > CAST(1e300 AS DOUBLE) THEN x ELSE x * CAST(10000 AS DOUBLE) END", x=node.this)
+    return exp.cast(node.this.transform(_of_postgres), node.to) if isinstance(node, exp.TryCast) else node
+
+
+SEMANTICS = {
+    "duckdb": Semantics("duckdb"),
+    "datafusion": Semantics("duckdb"),
+    "postgres": Semantics("postgres", _of_postgres),
+}
 """By name of the engine. DataFusion reads the words of DuckDB that are written here."""
 
 MOST_ROWS = 9 * 10**9

@@ -1,0 +1,257 @@
+"""A protected query as one text for another engine, with the p-table in it: for those who may only hand in SQL.
+
+Of the forms that the guard writes, counts are taken, by dimensions as they are and under conditions that every engine
+answers alike. All else is refused: what is on no list here has not been shown to give the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+from sqlglot import exp, parse_one
+
+from sdcduck.guard.engines.cut import Source
+from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded
+
+DIALECTS = {"duckdb": "duckdb", "datafusion": "duckdb", "postgres": "postgres", "spark": "spark", "trino": "trino"}
+"""Whose words sqlglot writes, by engine. The last two are untried."""
+
+UNTRIED = ("spark", "trino")
+
+Interval = tuple[int, int, int, int]
+"""Of a p-table for counts: the count, the noise, and the keys from which and below which it is put on."""
+
+_WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
+_COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
+_PLAIN = (
+    exp.Select, exp.From, exp.Subquery, exp.Column, exp.Identifier, exp.Literal, exp.Alias, exp.TableAlias, exp.Where,
+    exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple, exp.Grouping, exp.Star, exp.Count, exp.Sum, exp.Max,
+    exp.Case, exp.If, exp.And, exp.Or, exp.Not, exp.Paren, exp.Is, exp.Null, exp.In, exp.Between, exp.Table, *_COMPARED,
+)  # fmt: skip
+
+
+def portable(
+    sql: str, sources: Mapping[str, Source], engine: str, intervals: Callable[[str], tuple[int, Sequence[Interval]]]
+) -> str:
+    """A query that the guard made, in the words of an engine.
+
+    Args:
+        sources: the tables of records, by folded name.
+        engine: one of `DIALECTS`.
+        intervals: the modulus of the keys and the intervals of a p-table for counts.
+
+    Raises:
+        Refused: it is not known to give the same numbers there.
+    """
+    tree = parse_one(sql, read="duckdb")
+    tree.transform(_without_try, copy=False)
+    names = {folded(name) for name in sources}
+    for table in list(tree.find_all(exp.Table)):
+        if folded(table.name) not in names or table.args.get("joins"):
+            raise _refused("a table that has no records: take it to the engine, and join it to the answer there")
+        table.replace(_table(sources[folded(table.name)].policy.name, table.alias_or_name))
+    for order in list(tree.find_all(exp.Order)):
+        order.pop()  # rows have no order in a subquery
+    _Checked(tree, sources)
+    for select in list(tree.find_all(exp.Select)):
+        _with_noise(select, intervals)
+    tree.transform(_sums, copy=False)
+    return tree.sql(DIALECTS[engine], pretty=True, comments=False)
+
+
+def _table(name: str, alias: str) -> exp.Expr:
+    as_ = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+    return exp.Table(this=exp.to_identifier(name, quoted=True), alias=as_)
+
+
+def _refused(what: str) -> Refused:
+    return Refused("SDC061", what)
+
+
+def _without_try(node: exp.Expr) -> exp.Expr:
+    """A condition that cannot fail, as it stands: what is in it is looked at."""
+    if isinstance(node, exp.Try) and isinstance(node.this, exp.Cast) and node.this.to.this is exp.DType.BOOLEAN:
+        return exp.paren(node.this.this.copy())
+    return node
+
+
+_CONDITIONS: Mapping[type[exp.Expr], tuple[str, ...]] = {
+    exp.Where: ("this",), exp.Not: ("this",), exp.If: ("this",),
+    exp.And: ("this", "expression"), exp.Or: ("this", "expression"),
+}  # fmt: skip
+
+
+class _Checked:
+    """Looks at each node of a query."""
+
+    def __init__(self, tree: exp.Expr, sources: Mapping[str, Source]) -> None:
+        self._types = {
+            folded(table.alias_or_name): {
+                folded(name): kind for name, kind in sources[folded(table.name)].types.items()
+            }
+            for table in tree.find_all(exp.Table)
+        }
+        for node in tree.walk():
+            self._look_at(node)
+
+    def _look_at(self, node: exp.Expr) -> None:
+        if isinstance(node, exp.Anonymous):
+            if folded(node.name) not in _MADE:
+                raise _refused(f"a number that is not written for other engines: {_WRITTEN}")
+        elif isinstance(node, (*_COMPARED, exp.In, exp.Between)):
+            self._compared(node)
+        elif isinstance(node, exp.Select):
+            if any(
+                value and part not in ("expressions", "from_", "where", "group") for part, value in node.args.items()
+            ):
+                raise _refused("a form of SELECT")
+        elif isinstance(node, (exp.Count, exp.Sum)) and isinstance(node.this, exp.Distinct):
+            raise _refused("count(DISTINCT ..)")
+        elif not isinstance(node, (*_PLAIN, exp.Typeof)):
+            raise _refused(f"a condition or a group that engines may answer in other ways: {_WRITTEN}")
+        if isinstance(node, exp.Group):
+            self._grouped(node)
+        for part in _CONDITIONS.get(type(node), ()):
+            self._condition(node.args[part].unnest())
+        if isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
+            raise _refused("IN with a subquery")
+
+    def _grouped(self, group: exp.Group) -> None:
+        """Refuse groups by values that engines may take for the same, or not."""
+        if group.args.get("all"):
+            raise _refused("GROUP BY ALL")
+        for column in group.find_all(exp.Column):
+            if not (self._kind(column) or "").startswith((*_WHOLE, "VARCHAR", "DATE", "BOOLEAN", "DECIMAL")):
+                raise _refused(f"a group by values of another type: {_WRITTEN}")
+
+    def _condition(self, node: exp.Expr) -> None:
+        """Refuse what is a condition only to DuckDB, as a number."""
+        if isinstance(node, exp.Column) and self._kind(node) == "BOOLEAN":
+            return
+        if not isinstance(node, (*_COMPARED, exp.In, exp.Between, exp.Is, exp.And, exp.Or, exp.Not)):
+            raise _refused(f"a condition that is no comparison: {_WRITTEN}")
+
+    def _compared(self, node: exp.Expr) -> None:
+        """Refuse a comparison of other than a column with values of its type; texts are equal or not, in no order."""
+        kind = self._kind(node.this)
+        if isinstance(node, exp.In):
+            values = list(node.expressions)
+        elif isinstance(node, exp.Between):
+            values = [node.args["low"], node.args["high"]]
+        else:
+            values = [node.expression]
+        is_number = kind in (*_WHOLE, "") and all(map(_is_whole, values))
+        is_text = kind == "VARCHAR" and isinstance(node, (exp.EQ, exp.NEQ, exp.In)) and all(map(_is_text, values))
+        if not (is_number or is_text):
+            raise _refused(f"a comparison that engines may answer in other ways: {_WRITTEN}")
+
+    def _kind(self, node: exp.Expr) -> str | None:
+        """The type of a column; empty for a protected number, and what the guard counts."""
+        node = node.unnest()
+        if isinstance(node, exp.Anonymous):
+            return ""
+        if not isinstance(node, exp.Column):
+            return None
+        types = self._types.get(folded(node.table))
+        return types.get(folded(node.name)) if types is not None else ("" if _is_number(node) else None)
+
+
+_WRITTEN = "counts by dimensions, where whole numbers are compared with whole numbers and texts are equal"
+
+
+def _is_number(node: exp.Column) -> bool:
+    """Whether this is a number of the guard's, and no group."""
+    return not node.name.startswith("_g") and node.table.startswith("_sdc")
+
+
+def _is_whole(node: exp.Expr) -> bool:
+    value = node.this if isinstance(node, exp.Neg) else node.unnest()
+    return isinstance(value, exp.Literal) and not value.is_string and value.name.isdigit() and len(value.name) < 18
+
+
+def _is_text(node: exp.Expr) -> bool:
+    value = node.unnest()
+    return isinstance(value, exp.Literal) and value.is_string and "\\" not in value.name and "\0" not in value.name
+
+
+_MADE = {
+    "_sdc_stepped_count", "_sdc_count_code", "_sdc_count_slot", "_sdc_count_key", "_sdc_randomly_rounded",
+}  # fmt: skip
+
+
+def _with_noise(select: exp.Select, intervals: Callable[[str], tuple[int, Sequence[Interval]]]) -> None:
+    """Write the steps of a count in plain SQL, in place: noise is joined by the row of the p-table and the key."""
+    joined = 0
+    for call in list(select.find_all(exp.Anonymous)):
+        if call.find_ancestor(exp.Select) is not select:
+            continue
+        given, name = call.expressions, folded(call.name)
+        if name == "_sdc_randomly_rounded":
+            call.replace(_of(_ROUNDED, n=given[0], key_sum=given[1], base=given[2]))
+            continue
+        modulus, rows = intervals(given[0].name)
+        if name == "_sdc_count_slot":
+            last = exp.Literal.number(max(row[0] for row in rows))
+            call.replace(_of("CASE WHEN n < last THEN n ELSE last END", n=given[1], last=last))
+        elif name == "_sdc_count_key":
+            key = _of(_KEY, n=given[1], keys=given[2], key_sum=given[3], modulus=exp.Literal.number(modulus))
+            call.replace(key)
+        elif name == "_sdc_count_code":
+            call.replace(exp.Null())
+        elif name == "_sdc_stepped_count":
+            alias, joined = f"_sdc_p{joined}", joined + 1
+            noise = exp.column("code", alias, quoted=True)
+            _join(select, alias, rows, slot=given[2], key=given[3])
+            call.replace(_of("n + code", n=given[1], code=noise))
+    if joined:
+        for star in [item for item in select.expressions if isinstance(item, exp.Star)]:
+            star.replace(
+                exp.Column(this=exp.Star(), table=exp.to_identifier(select.args["from_"].alias_or_name, quoted=True))
+            )
+
+
+_ROUNDED = (
+    "n - n % base + CASE WHEN n % base > 0 "
+    "AND CAST(key_sum % 100000000 AS BIGINT) * base >= 100000000 * (base - n % base) THEN base ELSE 0 END"
+)
+_KEY = "CASE WHEN keys = n THEN COALESCE(CAST(key_sum % modulus AS BIGINT), 0) END"
+"""Without a key for each record there is none, and so no number."""
+
+
+def _of(text: str, **parts: exp.Expr) -> exp.Expr:
+    def filled(node: exp.Expr) -> exp.Expr:
+        return parts[node.name].copy() if isinstance(node, exp.Column) and node.name in parts else node
+
+    return exp.paren(parse_one(text, read="duckdb").transform(filled))
+
+
+def _join(select: exp.Select, alias: str, rows: Sequence[Interval], *, slot: exp.Expr, key: exp.Expr) -> None:
+    table = exp.values([(i, v, low, high) for i, v, low, high in rows], alias, ["slot", "code", "low", "high"])
+    for name in table.args["alias"].columns:
+        name.set("quoted", True)
+    table.args["alias"].this.set("quoted", True)
+    p = {name: exp.column(name, alias, quoted=True) for name in ("slot", "low", "high")}
+    on = _of("slot = s AND low <= k AND k < high", **p, s=slot, k=key).unnest()
+    select.join(table, on=on, join_type="LEFT", copy=False)
+
+
+def _sums(node: exp.Expr) -> exp.Expr:
+    """Sums of keys in a type that holds them, and `grouping` of several columns as bits of each."""
+    if isinstance(node, exp.Sum) and not isinstance(node.this, exp.Cast):
+        value = node.this
+        if isinstance(value, exp.Case):
+            for part in value.args["ifs"]:
+                part.set("true", exp.cast(part.args["true"], "DECIMAL(38, 0)", dialect="duckdb"))
+            return node
+        return exp.Sum(this=exp.cast(value.copy(), "DECIMAL(38, 0)", dialect="duckdb"))
+    if isinstance(node, exp.Grouping) and len(node.expressions) > 1:
+        bits = [
+            exp.Mul(this=exp.Grouping(expressions=[one.copy()]), expression=exp.Literal.number(2**place))
+            for place, one in enumerate(reversed(node.expressions))
+        ]
+        total: exp.Expr = bits[0]
+        for bit in bits[1:]:
+            total = exp.Add(this=total, expression=bit)
+        return exp.paren(total)
+    return node
