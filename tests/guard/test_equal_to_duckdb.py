@@ -69,3 +69,19 @@ def test_a_geometric_mean_of_negative_values_and_zeros_is_no_number(con: duckdb.
     (row,) = guard(con).sql("SELECT geomean(age - 2) AS g, geomean(age) AS z FROM people").to_pylist()
     assert row["g"] != row["g"]
     assert row["z"] == 0
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "SELECT sum(coalesce(log(age - 3), 1)) AS n FROM people",
+        "SELECT count(*) AS n FROM people WHERE ifnull(ln(age), 1) > 0",
+    ],
+)
+def test_coalesce_of_a_logarithm_ends_no_process(con: duckdb.DuckDBPyConnection, question: str) -> None:
+    """DuckDB 1.5 ended with a fault of memory where one logarithm failed, inside of TRY, too."""
+    if duckdb.__version__.startswith("1."):
+        with pytest.raises(Refused, match="coalesce of a logarithm or a root"):
+            guard(con).sql(question)
+    else:
+        assert guard(con).sql(question).num_rows == 1
