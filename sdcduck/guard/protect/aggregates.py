@@ -38,8 +38,8 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
     sql = "true" if condition is None else scope.condition_sql(condition)
     if isinstance(node, exp.CountIf):
         whole = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
-        known = both(sql, f"({scope.condition_sql(node.this)}) IS NOT NULL")
-        return _of_rows(scope, numbers.count(scope.condition_sql(whole)), known, numbers)
+        rows = both(sql, f"({scope.condition_sql(node.this)}) IS NOT NULL")
+        return _of_rows(scope, numbers.count(scope.condition_sql(whole)), rows, numbers)
     if isinstance(node, exp.Count):
         if node.expressions:
             raise Refused("SDC051", "count of several columns")
