@@ -135,8 +135,8 @@ def test_a_population_of_one_has_the_variance_0_and_a_sample_of_one_none() -> No
                 f"SELECT town, sex, count({measure}) AS n, var_pop({measure}) AS v, stddev_pop({measure}) AS s, "
                 f"var_samp({measure}) AS w FROM {table} GROUP BY town, sex"
             )
-            rows = [row for row in answer(sdcduck.open_guard(con), asked) if row[2] is not None]
-            assert rows == [row for row in answer_of_duckdb(con, asked) if row[2] != "0"]
+            rows = answer(sdcduck.open_guard(con), asked)
+            assert rows == answer_of_duckdb(con, asked)
             assert {row[3:] for row in rows if row[2] == "1"} == {("0", "0", None)}
 
 

@@ -54,8 +54,16 @@ class Threshold:
         """The units of each kind."""
         return self.policy.identifiers
 
+    @property
+    def hides_few(self) -> bool:
+        """Whether there is a threshold at all."""
+        return any(units > 1 for units in [kind.min_units for kind in self.policy.kinds] or [self.policy.min_units])
+
     def _enough(self, records: str, condition: str, value: str) -> str:
-        return f"CASE WHEN {self._are_enough(records, condition)} THEN {self.steps.call(value)} END"
+        enough = self._are_enough(records, condition)
+        if not self.hides_few:
+            return self.steps.call(value)  # every number as it is, also of nobody
+        return f"CASE WHEN {enough} THEN {self.steps.call(value)} END"
 
     def _counts_only(self, added: str | None = None) -> None:
         """Refuse numbers that tell more than how many there are, where the sequence of answers is limited to counts.

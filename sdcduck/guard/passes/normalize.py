@@ -307,7 +307,10 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
     named = {folded(item.alias): place for place, item in enumerate(select.expressions, 1) if item.alias}
     places: dict[str, int] = {}
     written_out: set[str] = set()
+    spelled: dict[str, str] = {}
     waiting = list(group.find_all(exp.Rollup, exp.Cube, exp.GroupingSets))
+    for key in group.expressions if waiting else ():
+        _refuse_two_spellings(spelled, key)
     while waiting:
         for part in waiting.pop().expressions:
             leaf = part.unnest()
@@ -325,6 +328,7 @@ def _replace_numbers(group: exp.Group, select: exp.Select) -> None:
                 _refuse_two_places(places, named[folded(leaf.name)], select)
             else:
                 written_out.add(_without_tables(leaf, select))
+                _refuse_two_spellings(spelled, leaf)
     if written_out & set(places):  # by number it is another key to DuckDB than written out
         raise Refused("SDC047", _TWO_KEYS)
 
@@ -339,6 +343,18 @@ def _without_tables(node: exp.Expr, select: exp.Select) -> str:
         for column in node.find_all(exp.Column):
             column.set("table", None)
     return folded(node.sql("duckdb"))
+
+
+def _refuse_two_spellings(spelled: dict[str, str], leaf: exp.Expr) -> None:
+    """Refuse subtotals over p.age and age: to DuckDB these are two keys, and the same column here."""
+    columns = list(leaf.find_all(exp.Column))
+    bare = leaf.copy()
+    for column in bare.find_all(exp.Column):
+        column.set("table", None)
+    written = folded(leaf.sql("duckdb"))
+    other = spelled.setdefault(folded(bare.sql("duckdb")), written)
+    if other != written and (any(not column.table for column in columns) or "." not in other):
+        raise Refused("SDC047", _TWO_KEYS)
 
 
 def _refuse_two_places(places: dict[str, int], place: int, select: exp.Select) -> None:

@@ -20,6 +20,7 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
+from sdcduck.guard.methods.threshold import Threshold
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
@@ -37,7 +38,8 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
     sql = "true" if condition is None else scope.condition_sql(condition)
     if isinstance(node, exp.CountIf):
         whole = node.this if condition is None else exp.and_(condition.copy(), node.this.copy())
-        return numbers.count(scope.condition_sql(whole))
+        rows = both(sql, f"({scope.condition_sql(node.this)}) IS NOT NULL")
+        return _of_rows(scope, numbers.count(scope.condition_sql(whole)), rows, numbers)
     if isinstance(node, exp.Count):
         if node.expressions:
             raise Refused("SDC051", "count of several columns")
@@ -76,6 +78,13 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
         return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"
     raise Refused("SDC050", _instead(scope, node))
+
+
+def _of_rows(scope: Scope, counted: str, rows: str, numbers: Numbers) -> str:
+    """A sum of ones, which is NULL of no row where nothing is hidden; elsewhere the count says what there is to say."""
+    if not isinstance(scope.method, Threshold) or scope.method.hides_few:
+        return counted
+    return f"(CASE WHEN {numbers.count(rows)} > 0 THEN {counted} END)"
 
 
 def distinct_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -> str:
@@ -168,7 +177,7 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
     if isinstance(value, exp.Literal) and not value.is_string:
         counted = f"{numbers.count(condition)} * {value.this}{scale}"
         if isinstance(node, exp.Sum):
-            return counted
+            return _of_rows(scope, counted, filtered if otherwise else condition, numbers)
         base = numbers.count(filtered if otherwise else condition)
         return f"{counted} / nullif({base}, 0)"
     every = condition

@@ -93,7 +93,8 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
         shown = _of_shares(number, added(f"{n} * log2(greatest({n}, 1))"))
     elif _is_named(node):
         zeros, logarithms = added(f"CASE WHEN {x} = 0 THEN {n} ELSE 0 END"), added(f"{n} * {_LOGARITHM.format(x)}")
-        shown = f"CASE WHEN {zeros} > 0 THEN 0 ELSE exp({logarithms} / nullif({number}, 0)) END"
+        below = added(f"CASE WHEN {x} < 0 THEN {n} ELSE 0 END")
+        shown = f"CASE WHEN {zeros} > 0 AND NOT {below} > 0 THEN 0 ELSE exp({logarithms} / nullif({number}, 0)) END"
     elif isinstance(node, _SHAPES):
         shown = _shape(node, number, *(added(f"{n}{f' * {x}' * power}") for power in (1, 2, 3, 4)))
     elif isinstance(node, _SPREADS):

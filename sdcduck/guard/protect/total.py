@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Collection, Sequence
 from datetime import datetime
 
+import duckdb
 from sqlglot import exp
 
 from sdcduck.guard.expressions import digits, duckdb_name, family, whole_number
@@ -108,6 +109,8 @@ def refuse_uncaught(node: exp.Expr) -> None:
     """
     arguments = node.expressions if isinstance(node, exp.Anonymous) else []
     called = folded(node.name) if isinstance(node, exp.Anonymous) else ""
+    if isinstance(node, exp.Coalesce) and duckdb.__version__.startswith("1.") and _has_logarithm(node):
+        raise Refused("SDC014", "coalesce of a logarithm or a root: write CASE WHEN x > 0 THEN ln(x) ELSE 0 END")
     if isinstance(node, exp.Escape) or called.endswith("_escape"):
         written = [node.this.expression, node.expression] if isinstance(node, exp.Escape) else arguments[1:]
         texts = [one.this for one in written if isinstance(one, exp.Literal) and one.is_string]
@@ -135,6 +138,15 @@ def refuse_uncaught(node: exp.Expr) -> None:
         _is_of(time, _DATES) for time in arguments or [node.this]
     ):
         raise Refused("SDC014", f"{called or duckdb_name(node)} of what may be no DATE or TIMESTAMP; cast it")
+
+
+def _has_logarithm(node: exp.Expr) -> bool:
+    """Whether one of several values may fail: where one does, DuckDB 1.5 reads past the end of memory, TRY or not."""
+    named = (folded(found.name) for found in node.find_all(exp.Anonymous))
+    return node.find(exp.Ln, exp.Log, exp.Sqrt, exp.Pow) is not None or not _ROOTS.isdisjoint(named)
+
+
+_ROOTS = frozenset(["ln", "log", "log2", "log10", "sqrt", "pow", "power"])
 
 
 def _ends_in_escape(pattern: str, escape: str) -> bool:

@@ -249,7 +249,7 @@ def where_all_are(scope: Scope, groups: exp.Select, shown: str, released: Releas
     groups.append("expressions", parse_one("count(*) AS _all", read="duckdb"))
     rows = "true" if condition is None else scope.condition_sql(condition.copy())
     behind = f"{GROUPS}.{released.published(released.numbers.count(rows))}"
-    return f"CASE WHEN sum({VALUES}._all) = {behind} THEN {shown} END"
+    return f"CASE WHEN coalesce(sum({VALUES}._all), 0) = {behind} THEN {shown} END"
 
 
 def from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Released) -> exp.Select:
