@@ -49,6 +49,32 @@ def test_a_histogram_is_what_group_by_publishes(exact: Guard, noisy: Guard, of: 
         assert empty == [{"h": None}]
 
 
+FAR = "1577836800 + age * 86400"  # seconds since 1970, as of dates
+_FAR = [
+    f"var_pop({FAR})", f"stddev({FAR})", f"skewness({FAR})", f"kurtosis({FAR})", f"corr({FAR}, age)", f"covar_samp({FAR}, age)",
+    f"regr_slope(age, {FAR})", f"regr_intercept(age, {FAR})", f"regr_slope({FAR}, age)", f"regr_intercept({FAR}, age)",
+    f"regr_r2({FAR}, age % 7)", f"regr_avgx(age, {FAR})", f"regr_sxx(age, {FAR})", f"regr_sxy({FAR}, age)", f"regr_syy({FAR}, age)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("statistic", _FAR)
+def test_figures_far_from_zero_keep_their_digits(exact: Guard, noisy: Guard, statistic: str) -> None:
+    """What does not depend on where they lie is that of the same figures near 0; a line through them, on both sides."""
+    near = statistic.replace(FAR, "age * 86400")
+    moved = {
+        f"regr_intercept(age, {FAR})": "regr_intercept(age, age * 86400) - 1577836800 * regr_slope(age, age * 86400)",
+        f"regr_intercept({FAR}, age)": "regr_intercept(age * 86400, age) + 1577836800",
+        f"regr_avgx(age, {FAR})": "regr_avgx(age, age * 86400) + 1577836800",
+    }.get(statistic, near)
+    for guard in (exact, noisy):
+        rows = guard.sql(
+            f"SELECT region, {statistic} AS a, {moved} AS b FROM patients GROUP BY ROLLUP (region)"
+        ).to_pylist()
+        assert len(rows) == 4
+        for row in rows:
+            assert row["a"] == pytest.approx(row["b"], rel=1e-10, abs=1e-10)
+
+
 STATISTICS = [
     ("var_pop(age)", "sum(n * age * age) / sum(n) - (sum(n * age) / sum(n)) ** 2"),
     ("var_samp(age)", "(sum(n * age * age) - sum(n * age) ** 2 / sum(n)) / (sum(n) - 1)"),

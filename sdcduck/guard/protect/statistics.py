@@ -7,9 +7,11 @@
     SELECT sqrt((sum(n * age^2) - sum(n * age)^2 / sum(n)) / (sum(n) - 1))
     FROM (SELECT age, count(*) AS n FROM people GROUP BY age)
 
-So they agree with avg(age) and with the table, and have no noise but that of the counts. One of two columns may be a
-measure where no square of it is needed: the slope of income over age is made of sum(income) and count(income) GROUP BY
-age. With the noise of a sum of products for itself, one large contribution would show beside the others.
+So they agree with avg(age) and with the table, and have no noise but that of the counts. Squares are those of the
+distance from the middle between the least and the largest value of a group: dates in seconds would keep few digits.
+One of two columns may be a measure where no square of it is needed: the slope of income over age is made of sum(income)
+and count(income) GROUP BY age. With the noise of a sum of products for itself, one large contribution would show beside
+the others.
 """
 
 from __future__ import annotations
@@ -34,7 +36,7 @@ _SQUARED = (exp.Corr, exp.RegrR2, exp.RegrSyy)
 
 _NAMED = ("entropy", "geomean", "geometric_mean")
 
-_MOST = "1e6"  # of larger figures the squares would not leave enough digits
+_MOST = "9e14"  # as of sums of them
 
 
 def is_statistic(node: exp.Expr) -> bool:
@@ -87,8 +89,13 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
         return f"fsum(CASE WHEN {known} THEN {product} END)"
 
     n, x = f"{VALUES}._n", f"{VALUES}._v{len(columns) - 1}"
-    number, sum_x = added(n), added(f"{n} * {x}")
-    sxx = f"greatest({added(f'{n} * {x} * {x}')} - {sum_x} * {sum_x} / nullif({number}, 0), 0)"
+    number = added(n)
+    centers = (
+        {} if _is_named(node) else {f"_c{name[2:]}": f"CASE WHEN {known} THEN {VALUES}.{name} END" for name in figures}
+    )
+    near_x = f"({x} - {VALUES}._c{len(columns) - 1})"
+    sum_near = added(f"{n} * {near_x}")
+    sxx = f"greatest({added(f'{n} * {near_x} * {near_x}')} - {sum_near} * {sum_near} / nullif({number}, 0), 0)"
     if _is_named(node) and node.name == "entropy":
         shown = _of_shares(number, added(f"{n} * log2(greatest({n}, 1))"))
     elif _is_named(node):
@@ -96,17 +103,19 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
         below = added(f"CASE WHEN {x} < 0 THEN {n} ELSE 0 END")
         shown = f"CASE WHEN {zeros} > 0 AND NOT {below} > 0 THEN 0 ELSE exp({logarithms} / nullif({number}, 0)) END"
     elif isinstance(node, _SHAPES):
-        shown = _shape(node, number, *(added(f"{n}{f' * {x}' * power}") for power in (1, 2, 3, 4)))
+        shown = _shape(node, number, *(added(f"{n}{f' * {near_x}' * power}") for power in (1, 2, 3, 4)))
     elif isinstance(node, _SPREADS):
         shown = _spread(node, number, sxx)
     else:
-        y = f"{VALUES}._v0"
-        sum_y = added(f"{n} * {y}" if measure is None else f"{VALUES}._m")
-        sum_xy = added(f"{n} * {x} * {y}" if measure is None else f"{x} * {VALUES}._m")
-        syy = f"greatest({added(f'{n} * {y} * {y}')} - {sum_y} * {sum_y} / nullif({number}, 0), 0)"
-        shown = _of_pairs(node, number, sum_x, sum_y, sxx, syy, f"({sum_xy} - {sum_x} * {sum_y} / nullif({number}, 0))")
+        y, near_y = f"{VALUES}._v0", f"({VALUES}._v0 - {VALUES}._c0)"
+        sum_x, sum_y = added(f"{n} * {x}"), added(f"{n} * {y}" if measure is None else f"{VALUES}._m")
+        sum_near_y = added(f"{n} * {near_y}") if measure is None else sum_y
+        sum_xy = added(f"{n} * {near_x} * {near_y}" if measure is None else f"{near_x} * {VALUES}._m")
+        syy = f"greatest({added(f'{n} * {near_y} * {near_y}')} - {sum_near_y} * {sum_near_y} / nullif({number}, 0), 0)"
+        sxy = f"({sum_xy} - {sum_near} * {sum_near_y} / nullif({number}, 0))"
+        shown = _of_pairs(node, number, sum_x, sum_y, sxx, syy, sxy)
     shown = where_all_are(scope, groups, shown, released, wanted)
-    return from_groups(scope, groups, parse_one(shown, read="duckdb"), released)
+    return from_groups(scope, groups, parse_one(shown, read="duckdb"), released, centers)
 
 
 def _measure(scope: Scope, node: exp.Expr, columns: list[exp.Expr]) -> exp.Expr | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from sqlglot import exp, parse_one
 
@@ -31,6 +32,7 @@ from sdcduck.guard.protect.materialize import set_apart
 from sdcduck.guard.protect.scope import Scope, aliased, refuse_query
 from sdcduck.guard.protect.terms import function_of_measures, terms_of
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import identifier
 
 _MOST_TERMS = 10
 _MOST_COUNTED = 60
@@ -252,15 +254,35 @@ def where_all_are(scope: Scope, groups: exp.Select, shown: str, released: Releas
     return f"CASE WHEN coalesce(sum({VALUES}._all), 0) = {behind} THEN {shown} END"
 
 
-def from_groups(scope: Scope, groups: exp.Select, shown: exp.Expr, released: Released) -> exp.Select:
-    """One number of what is published of groups, for the group around it."""
+def from_groups(
+    scope: Scope,
+    groups: exp.Select,
+    shown: exp.Expr,
+    released: Released,
+    centered: Mapping[str, str] = MappingProxyType({}),
+) -> exp.Select:
+    """One number of what is published of groups, for the group around it.
+
+    Args:
+        centered: what lies between the least and the largest value of such a group, by the name that it gets.
+    """
     for item in [*groups.expressions, *filter(None, [groups.args.get("group")])]:
         typed_as(item, scope.select)
     names = {name: name for name, _ in released.keys.values()}
     if SET in groups.named_selects:
         names[SET] = released.grouping_set()
     scope.progress.query(groups, scope.known)
-    made = exp.Select(expressions=[shown], from_=exp.From(this=aliased(groups, VALUES)))
+    table = aliased(groups, VALUES)
+    if centered:
+        together = ", ".join(identifier(name) for name in names)
+        over = f"OVER ({'PARTITION BY ' * bool(names)}{together})"
+        around = exp.Select(expressions=[exp.Star()], from_=exp.From(this=table))
+        for name, value in centered.items():
+            center = parse_one(f"(min({value}) {over} + max({value}) {over}) / 2", read="duckdb")
+            around.append("expressions", exp.alias_(center, name, quoted=True))
+        scope.progress.made_around(around)
+        table = aliased(around, VALUES)
+    made = exp.Select(expressions=[shown], from_=exp.From(this=table))
     same = [
         exp.NullSafeEQ(this=exp.column(name, VALUES, quoted=True), expression=exp.column(of, GROUPS, quoted=True))
         for name, of in names.items()
