@@ -136,4 +136,7 @@ def typed_as(node: exp.Expr, *known: exp.Expr) -> None:
     for column in untyped:
         column.type = kinds.get((column.table, column.name))
     if untyped:
-        annotate_types(node, expression_metadata=EXPRESSION_TYPES, dialect="duckdb", overwrite_types=False)
+        # A cast has a type, behind which nothing is looked at.
+        for part in [node, *(cast.this for cast in node.find_all(exp.Cast, exp.TryCast))]:
+            if part.type is None or part is node:
+                annotate_types(part, expression_metadata=EXPRESSION_TYPES, dialect="duckdb", overwrite_types=False)

@@ -328,7 +328,7 @@ def test_no_cast_of_duckdb_tells_who_is_there(exact: Guard) -> None:
             f"EXISTS (SELECT 1 FROM ({made}) q WHERE q.id = p.id AND q.x = p.age)",
             f"(id, age) IN (SELECT id, x FROM ({made}))",
         ):
-            assert exact.sql(f"SELECT count(*) AS n FROM patients p WHERE {condition}").to_pylist() == [{"n": None}]
+            assert exact.sql(f"SELECT count(*) AS n FROM patients p WHERE {condition}").to_pylist() == [{"n": 0}]
 
 
 @pytest.mark.parametrize("join", ["JOIN ages ON a.age = ages.age AND", "JOIN patients p ON a.id = p.id AND"])

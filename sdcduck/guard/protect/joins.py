@@ -161,18 +161,18 @@ def check_joins(scope: Scope) -> None:
                 alias
             }:
                 condition.replace(scope.condition(condition))  # narrows the public side only
-            elif relation.label is Label.UNIT and kind not in _ASOF and not isinstance(condition, exp.EQ):
+            elif relation.label is Label.UNIT and kind not in _ASOF and not _has_own_side(condition, alias):
                 condition.replace(scope.condition(condition))  # which of their records are put beside each other
             elif (border := border_of(condition, alias)) is not None and relation.source is not None:
                 borders.append(border)
                 bordering.append(condition)
-            elif kind not in _ASOF and not isinstance(condition, exp.EQ) and is_of(condition, [*scope.sources]):
+            elif kind not in _ASOF and not _has_own_side(condition, alias) and is_of(condition, [*scope.sources]):
                 condition.replace(scope.condition(condition))  # narrows as WHERE does, also behind LEFT JOIN
             else:
                 pairs.append(_joined_columns(scope, condition, alias))
                 identifying.append(_compared_as_known(scope, *pairs[-1]))
         if not pairs and not borders:
-            raise Refused("SDC034", alias)
+            raise Refused("SDC034", f"{alias}: {_TIES.format(alias)}")
         if relation.label is Label.UNIT:
             if kind in _ASOF:
                 raise Refused("SDC033", "ASOF JOIN of records: a public table has to stand behind it")
@@ -194,6 +194,13 @@ def check_joins(scope: Scope) -> None:
                 raise Refused("SDC034", f"{alias}: join the answer on all that it is grouped by")
             if relation.table is None:
                 join.set("this", _apart(scope, join.this))
+
+
+def _has_own_side(condition: exp.Expr, alias: str) -> bool:
+    """Whether an equality has a column of a relation, alone, on a side."""
+    sides = [condition.this, condition.expression] if isinstance(condition, exp.EQ) else []
+    own = [side for side in sides if isinstance(side, exp.Column) and side.table == alias]
+    return len(own) == 1 and all(side in own or all(c.table != alias for c in side.find_all(exp.Column)) for side in sides)
 
 
 def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Expr]:
