@@ -16,9 +16,9 @@ UNIT_FUNCTIONS = words_in(
     "contains replace reverse date_trunc date_part datepart datetrunc year month day hour minute quarter "
     "week weekday dayofweek dayofmonth dayofyear isodow isoyear weekofyear yearweek decade century last_day "
     "split_part monthname dayname date_diff datediff date_sub datesub strftime make_date to_days to_weeks to_months "
-    "to_years to_hours to_minutes to_seconds to_milliseconds to_microseconds time_bucket concat_ws lpad rpad regexp_matches regexp_full_match "
-    "regexp_extract regexp_replace epoch age timezone strpos instr position ascii unicode "
-    "sqrt cbrt pow power ** ^ exp ln log log2 log10 pi sin cos tan asin acos atan atan2 radians degrees even "
+    "to_years to_hours to_minutes to_seconds to_milliseconds to_microseconds time_bucket concat_ws lpad rpad "
+    "regexp_matches regexp_full_match regexp_extract regexp_replace epoch age timezone strpos instr position ascii "
+    "unicode sqrt cbrt pow power ** ^ exp ln log log2 log10 pi sin cos tan asin acos atan atan2 radians degrees even "
     "& | xor << >> ~ bit_count isnan isinf isfinite"
 )
 """Scalar functions over single records: total (with TRY around them), cheap, deterministic."""

@@ -32,11 +32,19 @@ EQUAL = [
     f"SELECT count(*) FROM visits WHERE diagnosis NOT IN ({_LIST})",
     f"SELECT count(*) FILTER (WHERE diagnosis IN ({_LIST}, 'flu')) FROM visits",
     f"SELECT CASE {' '.join(f'WHEN age = {i} THEN ' + repr(f'the label of those who are {i}') for i in range(20, 45))} ELSE 'older' END AS g, count(*) FROM patients GROUP BY 1",
+    # Public rows without records
+    "SELECT k.* FROM (SELECT * FROM kinds UNION ALL SELECT 'burn', 'wound') k LEFT JOIN visits v ON v.diagnosis = k.diagnosis WHERE v.diagnosis IS NULL",
+    "SELECT a.w, count(*) FROM ages a LEFT JOIN (SELECT age FROM patients WHERE region = 'n') p ON a.age = p.age AND a.class > 1 WHERE (p.age IS NULL) AND a.age > 30 GROUP BY a.w",
+    # Ages, and times between
+    "SELECT avg(extract(year FROM age(TIMESTAMP '2026-01-01', day))), sum(date_part('day', day::TIMESTAMP - TIMESTAMP '2023-12-31'))::BIGINT FROM visits",
+    "SELECT region, avg(extract(epoch FROM (v.day::TIMESTAMP - TIMESTAMP '2023-12-31')) / 86400)::DECIMAL(9, 3) FROM patients p JOIN visits v ON v.id = p.id GROUP BY region",
+    "SELECT count(*) FROM visits WHERE day < DATE '2024-03-01' - INTERVAL '1' MILLISECOND",
     # Records of one unit beside each other
     "SELECT a.diagnosis, count(*), count(DISTINCT a.id) FROM visits a JOIN visits b ON a.id = b.id AND b.day > a.day AND b.day <= a.day + 30 GROUP BY 1",
     "SELECT b.diagnosis, sum(b.cost) FROM visits a JOIN visits b ON a.id = b.id AND b.day BETWEEN a.day AND a.day + 60 WHERE a.diagnosis = 'flu' GROUP BY 1",
     "SELECT p.region, count(*), count(v.id), count(DISTINCT v.id) FROM patients p LEFT JOIN visits v ON v.id = p.id AND v.day < DATE '2024-03-01' AND v.diagnosis <> 'cut' WHERE p.region <> 'e' GROUP BY 1",
     "SELECT count(DISTINCT f.id) AS n, sum(CASE WHEN v.id IS NULL THEN 0 ELSE 1 END) AS again FROM (SELECT id, min(day) AS first FROM visits GROUP BY id) f LEFT JOIN visits v ON v.id = f.id AND v.day > f.first AND (v.day <= f.first + 30 OR v.diagnosis = 'cut')",
+    "SELECT region, count(*), count(v.id) FROM patients p LEFT JOIN visits v ON v.id = p.id AND month(v.day) = 1 + p.age % 12 WHERE region <> 'e' GROUP BY region",
     "SELECT p.region, count(*) FROM patients p LEFT JOIN visits v ON v.id = p.id AND v.day > DATE '2025-10-01' JOIN visits w ON w.id = p.id AND w.day < DATE '2024-02-01' AND w.diagnosis <> 'cut' WHERE v.id IS NULL GROUP BY 1",
 ]  # fmt: skip
 
@@ -63,6 +71,9 @@ def test_a_row_that_is_looked_for_is_a_published_group(noisy: Guard) -> None:
 
 
 REFUSED = [
+    ("SELECT k.kind FROM kinds k LEFT JOIN visits v ON v.diagnosis = k.diagnosis WHERE v.day IS NULL", "SDC033", ""),
+    ("SELECT k.kind FROM kinds k LEFT JOIN visits v ON v.diagnosis = k.diagnosis AND v.cost > 3 WHERE v.diagnosis IS NULL", "SDC041", "cost"),
+    ("SELECT a.age FROM ages a LEFT JOIN visits v ON v.id = a.age WHERE v.id IS NULL", "SDC044", ""),
     ("SELECT region FROM patients WHERE region = 'n' LIMIT 2", "SDC045", "limit"),  # there are two
     ("SELECT region FROM patients WHERE region = 'n' LIMIT 1 OFFSET 1", "SDC045", "limit"),
     ("SELECT region, age FROM patients WHERE region = 'n' LIMIT 1", "SDC045", "limit"),

@@ -305,7 +305,7 @@ def test_what_runs_is_shown_on_a_file_only(run: Run, register: Path, served: Ser
         ((), "give a file, or --connect with the address of a gateway"),
         (("x.duckdb", "--connect", "postgresql://ann@localhost/x"), "give a file, or --connect"),
         (("nowhere.duckdb",), "there is no file 'nowhere.duckdb'"),
-        (("--connect", "postgresql://ann@localhost/x", "--as", "bob"), "--as and --log go with a file"),
+        (("--connect", "postgresql://ann@localhost/x", "--as", "bob"), "--as, --log and --records go with a file"),
         (("--connect", "postgresql://ann@127.0.0.1:1/x"), "connection failed"),
         (("--connect", "nonsense"), "the address of a gateway begins with postgresql:// or sdcduck://"),
         (("--connect", "HOST:5432/register"), "the address of a gateway begins with postgresql:// or sdcduck://"),

@@ -200,7 +200,9 @@ def _has_own_side(condition: exp.Expr, alias: str) -> bool:
     """Whether an equality has a column of a relation, alone, on a side."""
     sides = [condition.this, condition.expression] if isinstance(condition, exp.EQ) else []
     own = [side for side in sides if isinstance(side, exp.Column) and side.table == alias]
-    return len(own) == 1 and all(side in own or all(c.table != alias for c in side.find_all(exp.Column)) for side in sides)
+    return len(own) == 1 and all(
+        side in own or all(c.table != alias for c in side.find_all(exp.Column)) for side in sides
+    )
 
 
 def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Expr]:

@@ -48,7 +48,13 @@ from sdcduck.guard.protect.plain_aggregates import settle_aggregates
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.recursion import is_recursive, recursive
 from sdcduck.guard.protect.scalar_subqueries import settle_values, without_correlated_values
-from sdcduck.guard.protect.semijoins import publish_sides, publish_values, without_correlation, without_semi_joins
+from sdcduck.guard.protect.semijoins import (
+    publish_sides,
+    publish_values,
+    without_correlation,
+    without_missing_rows,
+    without_semi_joins,
+)
 from sdcduck.guard.protect.statistics import is_statistic
 from sdcduck.guard.protect.together import together
 from sdcduck.guard.protect.total import shorten_searches
@@ -145,6 +151,7 @@ class Protection:
             left_for_right(select)
             settle_aggregates(select)
         lift_subqueries(select, self.progress.number, holds)
+        without_missing_rows(select, holds)
         with_empty_groups(select, holds)
         without_semi_joins(select)
         without_narrowing_joins(select, holds)

@@ -57,6 +57,36 @@ def without_semi_joins(select: exp.Select) -> None:
     select.set("joins", kept)
 
 
+def without_missing_rows(select: exp.Select, holds_records: Callable[[exp.Expr], bool]) -> None:
+    """Write public rows LEFT JOIN records of which there is none as ANTI JOIN, in place.
+
+    ::
+
+        FROM regions r LEFT JOIN people p ON p.region = r.region WHERE p.region IS NULL
+        FROM regions r ANTI JOIN people p ON p.region = r.region
+    """
+    where, from_ = select.args.get("where"), select.args.get("from_")
+    if where is None or from_ is None or holds_records(from_.this):
+        return
+    conditions = list(conjuncts(where.this))
+    for join in select.args.get("joins") or []:
+        alias = join.this.alias_or_name
+        if (join.side, join.kind, join.method) not in (("LEFT", "", ""), ("LEFT", "OUTER", "")):
+            continue
+        if join.args.get("on") is None or not holds_records(join.this):
+            continue
+        pairs = [pair for one in conjuncts(join.args["on"]) if (pair := _tied(one, [alias])) is not None]
+        missing = [exp.Is(this=mine, expression=exp.Null()) for mine, _ in pairs]
+        found = [one for one in conditions if one.unnest() in missing]
+        own = {id(column) for part in (join, *found) for column in part.find_all(exp.Column)}
+        if not found or any(column.table == alias and id(column) not in own for column in select.find_all(exp.Column)):
+            continue
+        join.set("side", None)
+        join.set("kind", "ANTI")
+        conditions = [one for one in conditions if all(one is not other for other in found)]
+    select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
+
+
 def _condition_of(join: exp.Join) -> exp.Expr | None:
     if join.side or join.method or join.args.get("on") is None:
         return None

@@ -174,7 +174,7 @@ def _refuse_part(part: exp.Expr | None, of: Sequence[exp.Expr | None], *, any_of
 
 
 def _is_of(node: exp.Expr, kinds: Collection[object]) -> bool:
-    """Whether an expression is known to be of one of these types; what age() gives is an INTERVAL, whatever it is given."""
+    """Whether an expression is known to be of one of these types, as what age() gives is of INTERVAL."""
     if isinstance(node, exp.Anonymous) and folded(node.name) == "age":
         return _Type.INTERVAL in kinds
     return node.type is not None and node.type.this in kinds

@@ -524,7 +524,7 @@ SELECT sex, count(*) AS n FROM people SEMI JOIN (SELECT region FROM regions WHER
 SELECT sex, count(*) AS n FROM people p ANTI JOIN regions r ON p.region = r.region AND r.climate = 'cold' GROUP BY sex;
 
 -- the largest groups, as a filter
-SELECT sex, count(*) AS n FROM people WHERE EXISTS (SELECT 1 FROM (SELECT people.region AS region, sum(1) AS measure FROM people GROUP BY people.region ORDER BY measure DESC LIMIT 2) t0 WHERE (people.region = t0.region) OR (people.region IS NULL AND t0.region IS NULL)) GROUP BY sex;
+SELECT sex, count(*) AS n FROM people WHERE EXISTS (SELECT 1 FROM (SELECT people.region AS region, sum(1) AS measure FROM people GROUP BY people.region ORDER BY measure DESC, people.region LIMIT 2) t0 WHERE (people.region = t0.region) OR (people.region IS NULL AND t0.region IS NULL)) GROUP BY sex;
 
 -- whether something is missing
 SELECT region FROM people WHERE region IS NULL LIMIT 1;
