@@ -97,11 +97,15 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
         return _in_or_both_null(join) if join.kind in ("", "INNER") else None
     pairs: list[tuple[exp.Column, exp.Column]] = []
     narrowing: list[exp.Expr] = []
+    beside: list[exp.Expr] = []
     for condition in conjuncts(join.args["on"]):
         if condition.find(exp.Query) is not None:
             return None
         if {column.table for column in condition.find_all(exp.Column)} == {alias}:
             narrowing.append(condition)
+            continue
+        if all(column.table != alias for column in condition.find_all(exp.Column)):
+            beside.append(exp.Coalesce(this=exp.paren(condition), expressions=[exp.false()]))
             continue
         pair = _tied(condition, [alias])
         if pair is None:
@@ -110,7 +114,8 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     if not pairs:
         return None
     query = exp.Select(expressions=[], from_=exp.From(this=join.this))
-    return exp.Not(this=in_rows(pairs, query, narrowing)) if join.kind == "ANTI" else in_rows(pairs, query, narrowing)
+    found = exp.paren(exp.and_(*beside, in_rows(pairs, query, narrowing), copy=False), copy=False)
+    return exp.Not(this=found) if join.kind == "ANTI" else found
 
 
 def _in_or_both_null(join: exp.Join) -> exp.Expr | None:
