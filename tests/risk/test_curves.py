@@ -85,6 +85,27 @@ def test_when_one_of_a_range_died_does_not_show(con: duckdb.DuckDBPyConnection) 
     assert curve(con, f"'{other}', 'day', 'died'") == curve(con, f"'{BY_HAND}', 'day', 'died'")
 
 
+def test_where_all_have_had_the_event_there_is_no_error(con: duckdb.DuckDBPyConnection) -> None:
+    """Of 24, 12 on each of two days: 9 of 21 and then 12 of 12; Greenwood's sum has a division by 0 on the second."""
+    found = curve(con, "'(SELECT 1 + range // 12 AS day, true AS died FROM range(24))', 'day', 'died'")
+    assert [row[:4] for row in found] == [(0, 21, 0, 0), (1, 21, 9, 0), (2, 12, 12, 0)]
+    assert [row[4] for row in found] == [1, pytest.approx(12 / 21, rel=1e-12), 0]
+    assert found[1][5] == pytest.approx(12 / 21 * math.sqrt(9 / (21 * 12)), rel=1e-12)
+    assert found[2][5] is None
+
+
+def test_the_step_comes_with_the_first_of_its_range(con: duckdb.DuckDBPyConnection) -> None:
+    """Of one a day, the first shows, the seventh and the thirteenth: what the page says that a curve tells."""
+    found = curve(con, "'(SELECT 1 + range AS day, range < 14 AS died FROM range(40))', 'day', 'died'")
+    assert [row[0] for row in found if row[2]] == [1, 7, 13]
+
+
+@pytest.mark.parametrize("kind", ["BOOLEAN", "UTINYINT", "DOUBLE", "DECIMAL(5, 2)", "VARCHAR"])
+def test_events_of_any_type(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    people = f"(SELECT 1 AS day, (range % 2)::{kind} AS died FROM range(24))"
+    assert curve(con, f"'{people}', 'day', 'died', base := 1")[1][:4] == (1, 24, 12, 12)
+
+
 def test_groups_and_intervals(con: duckdb.DuckDBPyConnection) -> None:
     """Each group has the curve that it has alone; one of nine people has none."""
     con.execute(
