@@ -32,6 +32,7 @@ _ANSWERED = (
     "SELECT region, sex, count(*) AS n FROM people WHERE sex <> 'f' OR age < 3 GROUP BY GROUPING SETS ((region), (sex), ()) HAVING count(*) > 6",
     "SELECT day, count(*) AS n FROM people WHERE region IN ('n', '') AND income IS NOT NULL GROUP BY ROLLUP (day)",
     "SELECT age, count(*) AS n FROM people WHERE age > 100 GROUP BY age",
+    "SELECT age, count(*) AS n FROM people WHERE age > -3 AND age NOT IN (-1, 2) GROUP BY age",
     "SELECT sex, count(*) AS n FROM people WHERE foreigner OR NOT (foreigner AND age = 3) GROUP BY sex",
 )
 _REFUSED = (
@@ -48,6 +49,11 @@ _REFUSED = (
     "SELECT count(*) AS n FROM people WHERE NOT (age OR sex = 'f')",
     "SELECT weight, count(*) AS n FROM people GROUP BY weight",
     "SELECT 7 AS n",
+    "SELECT count(*) AS n FROM people WHERE age > -1.5",
+    "SELECT count(*) AS n FROM people WHERE age = -age",
+    "SELECT max(region) AS r FROM people",
+    "SELECT max(age) AS a FROM people",
+    "SELECT sex, max(region) AS r FROM people GROUP BY sex",
 )
 
 
