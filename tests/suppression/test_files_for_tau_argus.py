@@ -182,6 +182,15 @@ def test_records_with_a_separator_and_missing_codes(firms: duckdb.DuckDBPyConnec
         (tmp_path / "short.asc").write_text("ab\n")
         with pytest.raises(duckdb.Error, match=message):
             firms.execute(f"FROM sdc_read_asc('short.asc', '{metadata}.rda')").fetchall()
+    (tmp_path / "zero.rda").write_text("Region 0 2\n  <RECODEABLE>\n")
+    (tmp_path / "fine.rda").write_text("Turnover 1 2\n  <NUMERIC> <DECIMALS> 31\n")
+    for metadata, message in (("zero", "begins at 0"), ("fine", "more than 30 decimals")):
+        with pytest.raises(duckdb.Error, match=message):
+            firms.execute(f"FROM sdc_read_asc('short.asc', '{metadata}.rda')").fetchall()
+    for record in ("A", "A;1;2", '"A;B";1'):
+        (tmp_path / "short.asc").write_text(f"A;1\nA;2;\n{record}\n")
+        with pytest.raises(duckdb.Error, match="a record has not 2 fields"):
+            firms.execute("FROM sdc_read_asc('short.asc', 'm.rda')").fetchall()
     (tmp_path / "m.arb").write_text("// a comment\n<READMICRODATA>\nnothing\n")
     with pytest.raises(duckdb.Error, match="line 3: a command in angle brackets"):
         firms.execute("FROM sdc_read_arb('m.arb')").fetchall()
