@@ -145,6 +145,14 @@ def test_empty_and_bad_input(con: duckdb.DuckDBPyConnection) -> None:
             curve(con, arguments)
 
 
+def test_groups_by_a_name_of_ours_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    """The histogram took the column of groups for its bins."""
+    people = "(SELECT 5 AS v, 2 AS _sdc_bin, true AS e FROM range(20))"
+    for call in (f"histogram_table('{people}', 'v', 1", f"survival_table('{people}', 'v', 'e'"):
+        with pytest.raises(duckdb.Error, match="may not begin with _sdc_"):
+            con.execute(f"FROM sdc_{call}, by := ['_sdc_bin'])").fetchall()
+
+
 def test_histogram_by_hand(con: duckdb.DuckDBPyConnection) -> None:
     """Of 30 values in bins of 10: 12, 13 and 5 from -5 on; the last is too few, and 12 and 13 are 9 and 15."""
     values = (

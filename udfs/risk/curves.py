@@ -36,7 +36,9 @@ def plan_survival_table(
 ) -> str:  # fmt: skip
     """``sdc_survival_table``: the estimate of Kaplan and Meier, of rounded cumulated counts."""
     relation = source(session.cursor(), text, "source")
-    groups = [identifier(name) for name in relation.named(by, "by", _OF_CURVE)]
+    grouping = relation.named(by, "by", _OF_CURVE)
+    relation.check_names(grouping)
+    groups = [identifier(name) for name in grouping]
     at = relation.number(time, "time")
     happened = relation.column(event, "event")
     step = number(width, "width", above=0)
@@ -95,7 +97,9 @@ def plan_histogram_table(
 ) -> str:  # fmt: skip
     """``sdc_histogram_table``: bins of one width, and rounded counts of those that are not too small."""
     relation = source(session.cursor(), text, "source")
-    groups = [identifier(name) for name in relation.named(by, "by", _OF_HISTOGRAM)]
+    grouping = relation.named(by, "by", _OF_HISTOGRAM)
+    relation.check_names(grouping)
+    groups = [identifier(name) for name in grouping]
     counted = relation.number(value, "value")
     step, first = number(width, "width", above=0), number(origin, "origin")
     to, least = whole(base, "base", least=1), whole(threshold, "threshold", least=1)
