@@ -79,8 +79,8 @@
 --|
 --| Counted is who had the event, and who was censored, up to the end of each interval of time; these counts are rounded to the middle
 --| of the range that they lie in (with 6: 1 to 6 is 3, 7 to 12 is 9; 0 stays), and the curve is estimated from the rounded ones. A step
---| so stands for several people, and when one of them had the event does not show. The standard error is Greenwood's, of the rounded
---| counts too. Without rounding it is the usual estimate.
+--| so stands for several people. It comes with the first of its range: the interval of the first event shows, that of the seventh, and so
+--| on, and not who had it; no other does. The standard error is Greenwood's, of the rounded counts too. Without rounding it is the usual estimate.
 --|
 --| A curve ends before fewer than `threshold` are at risk, and groups of fewer have none. Of the same people publish one curve, with the
 --| same arguments: two, of which one has a person more, may differ by a step.

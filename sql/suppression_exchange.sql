@@ -112,7 +112,7 @@
 --| Counts of all records and sums of what is not negative; `max_count`, `dominance`, `p_percent` and `pq` as the publication has them:
 --| `max_count := 2` is `FREQ(3, ..)`, and (p, q) the p% rule with 100 p / q. What a batch cannot say as we mean it is refused, such as
 --| contributors with several records, weights and conditions. tau-Argus chooses secondary cells in its own way.
---| Text is Windows-1252. Each file is written whole or not at all, the batch last.
+--| Text is Windows-1252. All files are written, or none; the batch comes last.
 --|
 --| @arg publication VARCHAR: the name of a stored publication that has been published, with all totals
 --| @arg file VARCHAR: the batch, which ends with .arb; the other files stand beside it, called alike

@@ -26,7 +26,7 @@
 --| @arg joint VARCHAR[]: columns that are drawn first and together: whole combinations of original records, without predictors
 --| @arg predictors STRUCT of lists: the columns that a column may depend on, e.g. {'income': ['age', 'sex']}; all those before it where it is left out
 --| @arg minbucket BIGINT: records that a leaf has at least
---| @arg smoothing VARCHAR or STRUCT: 'none' or 'density' for all numbers, or {'income': 'density'}. What is left out is smoothed if it is fine, where all is synthetic: more than a quarter of the records have a number of their own, 100 steps of the column's grid or more between the quartiles of these; numbers that five records share stay, results are on the grid, and signs are kept. `unique_copies := true` and 'none': as drawn; 'bootstrap-noise': 'density'
+--| @arg smoothing VARCHAR or STRUCT: 'none' or 'density' for all numbers, or {'income': 'density'}. What is left out is smoothed if it is fine, where all is synthetic: more than a quarter of the records have a number of their own, 100 steps of the column's grid or more between the quartiles of these; numbers that five records share stay, results are on the grid, and what is never negative does not become it. `unique_copies := true` and 'none': as drawn; 'bootstrap-noise': 'density'
 --| @arg groups BIGINT: 'density': groups of values that have noise of their own
 --| @arg exclude DOUBLE[]: 'density': numbers that get no noise
 --| @arg bounds STRUCT of lists: least and largest value, e.g. {'income': [0, NULL], 'age': [0, 85]}

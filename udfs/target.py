@@ -1,10 +1,11 @@
-"""A file that a statement writes: whole, or not there."""
+"""Files that a statement writes: whole, or not there."""
 
 from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,19 +63,55 @@ class Target:
             name: of the file while it is made.
             fill: makes it.
         """
-        with tempfile.TemporaryDirectory(prefix=".sdcduck-", dir=self.path.absolute().parent) as folder:
-            made = Path(folder) / name
+        with _beside(self.path) as folder:
+            made = folder / name
             fill(made)
             confirm()  # somebody who interrupted the statement must not find the file
-            if self.force:
-                os.replace(made, self.path)
-                return
-            try:
-                self.path.touch(exist_ok=False)  # the name is ours, or somebody was faster
-            except FileExistsError:
-                raise SDCError(f"'{self.path}' exists already; force := true (--force) replaces it") from None
-            try:
-                os.replace(made, self.path)
-            except OSError:
-                self.path.unlink()
-                raise
+            self._put(made)
+
+    def _put(self, made: Path) -> None:
+        """Put what was made into its place."""
+        if self.force:
+            os.replace(made, self.path)
+            return
+        try:
+            self.path.touch(exist_ok=False)  # the name is ours, or somebody was faster
+        except FileExistsError:
+            raise SDCError(f"'{self.path}' exists already; force := true (--force) replaces it") from None
+        try:
+            os.replace(made, self.path)
+        except OSError:
+            self.path.unlink()
+            raise
+
+
+@contextmanager
+def _beside(path: Path) -> Iterator[Path]:
+    """A folder for what is made.
+
+    Raises:
+        SDCError: the disk is full, nobody may write there, ..
+    """
+    try:
+        with tempfile.TemporaryDirectory(prefix=".sdcduck-", dir=path.absolute().parent) as folder:
+            yield Path(folder)
+    except OSError as problem:
+        raise SDCError(f"'{path}' cannot be written: {problem.strerror or type(problem).__name__}") from None
+
+
+def write_together(files: Sequence[tuple[Target, bytes]]) -> None:
+    """Write files of one folder: none is put into its place before all are made."""
+    with _beside(files[0][0].path) as folder:
+        for place, (_, content) in enumerate(files):
+            (folder / str(place)).write_bytes(content)
+        confirm()  # as above
+        there: list[Target] = []
+        try:
+            for place, (target, _) in enumerate(files):
+                target._put(folder / str(place))
+                there.append(target)
+        except BaseException:
+            for target in there:
+                if not target.force:
+                    target.path.unlink(missing_ok=True)
+            raise

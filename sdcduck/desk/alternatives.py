@@ -64,12 +64,13 @@ def alternatives_statement(draft: Draft, rules: Mapping[str, Any], *, keys: bool
     )  # fmt: skip
     midpoint = call("sdc_round_table", draft.query, base=MIDPOINT, method="midpoint", freq=draft.count)
     lines = [
-        f"SELECT {', '.join(f's.{n}' for n in names)}, r.original AS _original, s.status AS _status,",
-        "    CASE WHEN s.suppressed THEN NULL ELSE r.original END AS _suppression, r.rounded AS _rounded,",
-        f"    m.rounded AS _midpoint{', k.keys AS _keys' if keys else ''}",
+        f"SELECT {', '.join(f's.{n}' for n in names)}, coalesce(r.original, 0) AS _original, s.status AS _status,",
+        "    CASE WHEN s.suppressed THEN NULL ELSE coalesce(r.original, 0) END AS _suppression,",
+        "    coalesce(r.rounded, 0) AS _rounded, coalesce(m.rounded, 0) AS _midpoint"
+        f"{', coalesce(k._keys, 0) AS _keys' if keys else ''}",
         f"FROM ({call('sdc_suppress', draft.query, **rules)}) s",
-        f"JOIN ({rounded}) r ON {same('r')}",
-        f"JOIN ({midpoint}) m ON {same('m')}",
+        f"LEFT JOIN ({rounded}) r ON {same('r')}",  # where zeros are protected there are cells of nobody
+        f"LEFT JOIN ({midpoint}) m ON {same('m')}",
     ]
     if keys:
         words = ", ".join(
@@ -77,8 +78,8 @@ def alternatives_statement(draft: Draft, rules: Mapping[str, Any], *, keys: bool
             for n, name in zip(names, draft.dimensions, strict=True)
         )
         lines += [
-            f"JOIN (SELECT {', '.join(names)}, coalesce(nullif(concat_ws(' x ', {words}), ''), 'total') AS level,",
-            f"    sdc_count({identifier(RECORD_KEY)}) AS keys FROM {identifier(draft.table)}",
+            f"LEFT JOIN (SELECT {', '.join(names)}, coalesce(nullif(concat_ws(' x ', {words}), ''), 'total') AS level,",
+            f"    sdc_count({identifier(RECORD_KEY)}) AS _keys FROM {identifier(draft.table)}",
             f"    GROUP BY {draft.groups}) k ON {same('k')}",
         ]
     return "\n".join([*lines, f"ORDER BY {', '.join(f's.{n} NULLS LAST' for n in names)}"])

@@ -85,6 +85,27 @@ def test_when_one_of_a_range_died_does_not_show(con: duckdb.DuckDBPyConnection) 
     assert curve(con, f"'{other}', 'day', 'died'") == curve(con, f"'{BY_HAND}', 'day', 'died'")
 
 
+def test_where_all_have_had_the_event_there_is_no_error(con: duckdb.DuckDBPyConnection) -> None:
+    """Of 24, 12 on each of two days: 9 of 21 and then 12 of 12; Greenwood's sum has a division by 0 on the second."""
+    found = curve(con, "'(SELECT 1 + range // 12 AS day, true AS died FROM range(24))', 'day', 'died'")
+    assert [row[:4] for row in found] == [(0, 21, 0, 0), (1, 21, 9, 0), (2, 12, 12, 0)]
+    assert [row[4] for row in found] == [1, pytest.approx(12 / 21, rel=1e-12), 0]
+    assert found[1][5] == pytest.approx(12 / 21 * math.sqrt(9 / (21 * 12)), rel=1e-12)
+    assert found[2][5] is None
+
+
+def test_the_step_comes_with_the_first_of_its_range(con: duckdb.DuckDBPyConnection) -> None:
+    """Of one a day, the first shows, the seventh and the thirteenth: what the page says that a curve tells."""
+    found = curve(con, "'(SELECT 1 + range AS day, range < 14 AS died FROM range(40))', 'day', 'died'")
+    assert [row[0] for row in found if row[2]] == [1, 7, 13]
+
+
+@pytest.mark.parametrize("kind", ["BOOLEAN", "UTINYINT", "DOUBLE", "DECIMAL(5, 2)", "VARCHAR"])
+def test_events_of_any_type(con: duckdb.DuckDBPyConnection, kind: str) -> None:
+    people = f"(SELECT 1 AS day, (range % 2)::{kind} AS died FROM range(24))"
+    assert curve(con, f"'{people}', 'day', 'died', base := 1")[1][:4] == (1, 24, 12, 12)
+
+
 def test_groups_and_intervals(con: duckdb.DuckDBPyConnection) -> None:
     """Each group has the curve that it has alone; one of nine people has none."""
     con.execute(
@@ -122,6 +143,14 @@ def test_empty_and_bad_input(con: duckdb.DuckDBPyConnection) -> None:
     ):
         with pytest.raises(duckdb.Error, match=message):
             curve(con, arguments)
+
+
+def test_groups_by_a_name_of_ours_are_refused(con: duckdb.DuckDBPyConnection) -> None:
+    """The histogram took the column of groups for its bins."""
+    people = "(SELECT 5 AS v, 2 AS _sdc_bin, true AS e FROM range(20))"
+    for call in (f"histogram_table('{people}', 'v', 1", f"survival_table('{people}', 'v', 'e'"):
+        with pytest.raises(duckdb.Error, match="may not begin with _sdc_"):
+            con.execute(f"FROM sdc_{call}, by := ['_sdc_bin'])").fetchall()
 
 
 def test_histogram_by_hand(con: duckdb.DuckDBPyConnection) -> None:

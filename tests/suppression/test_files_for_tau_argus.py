@@ -104,6 +104,9 @@ def test_counts_alone(firms: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
         ("SELECT region, count(*) AS n, sum(nullif(staff, 0)) AS s FROM firms GROUP BY ROLLUP (1)", "max_count := 2", "leaves out records"),
         ("SELECT region, sum(staff) AS n FROM firms GROUP BY ROLLUP (1)", "max_count := 2, freq := 'n'", "count of its own"),
         ("SELECT region, count(*) AS n, sum(staff / 7) AS s FROM firms GROUP BY ROLLUP (1)", "max_count := 2", "more than 9 decimals"),
+        ("SELECT region, count(*) AS n, sum(staff::DOUBLE * 1e40) AS s FROM firms GROUP BY ROLLUP (1)", "max_count := 2", "more than 20 digits"),
+        ("SELECT region, CASE WHEN sex = 'f' THEN region ELSE town END AS t, count(*) AS n FROM firms GROUP BY ROLLUP (1, 2)", "max_count := 2",
+            "records of its own and codes below it"),
     ],
 )  # fmt: skip
 def test_what_tau_argus_would_not_do_alike(
@@ -115,6 +118,36 @@ def test_what_tau_argus_would_not_do_alike(
     assert not list(tmp_path.glob("t.*"))
 
 
+def test_rules_are_written_as_they_are(firms: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:
+    publish(
+        firms, "SELECT region, count(*) AS n, sum(staff) AS s FROM firms GROUP BY ROLLUP (1)",
+        "dominance := [(2, 66.6666667)], p_percent := 12.3456789, pq := (1, 3)",
+    )  # fmt: skip
+    write(firms)
+    assert "<SAFETYRULE> NK(2,66.6666667)|P(12.3456789,1)|P(33.3333333333333,1)" in (tmp_path / "t.arb").read_text()
+
+
+def test_all_files_or_none(firms: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk that is full at the last file leaves what was there."""
+    select = "SELECT {}, count(*) AS n FROM firms GROUP BY ROLLUP (1)"
+    publish(firms, select.format("region"), "max_count := 2")
+    write(firms)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    publish(firms, select.format("sex"), "max_count := 2", "u")
+    real = Path.write_bytes
+
+    def full(path: Path, content: bytes) -> int:
+        if b"SAFETYRULE" in content:
+            raise OSError(28, "No space left on device")
+        return real(path, content)
+
+    monkeypatch.setattr(Path, "write_bytes", full)
+    for arguments in ("'u', 't.arb', force := true", "'u', 'u.arb'"):
+        with pytest.raises(duckdb.Error, match="No space left"):
+            firms.execute(f"FROM sdc_write_tau_argus({arguments})").fetchall()
+        assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
 def test_arguments(firms: duckdb.DuckDBPyConnection) -> None:
     publish(firms, "SELECT region, count(*) AS n FROM firms GROUP BY ROLLUP (region)", "max_count := 2")
     for call, message in (
@@ -122,6 +155,7 @@ def test_arguments(firms: duckdb.DuckDBPyConnection) -> None:
         ("'no', 't.arb'", "publication"),
         ("'t', 't.arb', safety_range := -1", "'safety_range'"),
         ("'t', 'nowhere/t.arb'", "no folder"),
+        ("'t', 't\".arb'", "names of files in tau-Argus"),
     ):
         with pytest.raises(duckdb.Error, match=message):
             firms.execute(f"FROM sdc_write_tau_argus({call})").fetchall()
@@ -148,6 +182,15 @@ def test_records_with_a_separator_and_missing_codes(firms: duckdb.DuckDBPyConnec
         (tmp_path / "short.asc").write_text("ab\n")
         with pytest.raises(duckdb.Error, match=message):
             firms.execute(f"FROM sdc_read_asc('short.asc', '{metadata}.rda')").fetchall()
+    (tmp_path / "zero.rda").write_text("Region 0 2\n  <RECODEABLE>\n")
+    (tmp_path / "fine.rda").write_text("Turnover 1 2\n  <NUMERIC> <DECIMALS> 31\n")
+    for metadata, message in (("zero", "begins at 0"), ("fine", "more than 30 decimals")):
+        with pytest.raises(duckdb.Error, match=message):
+            firms.execute(f"FROM sdc_read_asc('short.asc', '{metadata}.rda')").fetchall()
+    for record in ("A", "A;1;2", '"A;B";1'):
+        (tmp_path / "short.asc").write_text(f"A;1\nA;2;\n{record}\n")
+        with pytest.raises(duckdb.Error, match="a record has not 2 fields"):
+            firms.execute("FROM sdc_read_asc('short.asc', 'm.rda')").fetchall()
     (tmp_path / "m.arb").write_text("// a comment\n<READMICRODATA>\nnothing\n")
     with pytest.raises(duckdb.Error, match="line 3: a command in angle brackets"):
         firms.execute("FROM sdc_read_arb('m.arb')").fetchall()

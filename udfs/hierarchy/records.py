@@ -16,6 +16,7 @@ from sdcduck.udfs.rows import table_of
 
 _COMMANDS = {"line": "BIGINT", "command": "VARCHAR", "arguments": "VARCHAR"}
 _RECORDS = {"line": "VARCHAR"}
+_DIGITS = 30
 _COMMAND = re.compile(r"<([A-Za-z]+)>\s*(.*)")
 
 
@@ -31,6 +32,8 @@ def plan_read_asc(session: Session, path: str | None, metadata: str | None) -> R
             raw = f"trim(string_split(line, {literal(separator)})[{place + 1}], ' \"')"
         elif variable["position"] is None:
             raise SDCError("argument 'metadata' describes a table, not records")
+        elif not variable["position"]:
+            raise SDCError(f"variable '{variable['name']}' begins at 0; the first character of a line is 1")
         else:
             raw = f"trim(substr(line, {variable['position']}, {variable['width']}))"
             checked.append(variable["position"] + variable["width"] - 1)
@@ -38,7 +41,9 @@ def plan_read_asc(session: Session, path: str | None, metadata: str | None) -> R
         kept = f"CASE WHEN {raw} IN ({missing}) THEN NULL ELSE {raw} END" if missing else raw
         kept = f"nullif({kept}, '')"
         is_number = variable["numeric"] or variable["weight"]
-        kind = f"DECIMAL(30, {variable['decimals'] or 0})" if is_number else "VARCHAR"
+        if (variable["decimals"] or 0) > _DIGITS:
+            raise SDCError(f"variable '{variable['name']}' has more than {_DIGITS} decimals")
+        kind = f"DECIMAL({_DIGITS}, {variable['decimals'] or 0})" if is_number else "VARCHAR"
         shown.append(f"({kept})::{kind} AS {identifier(variable['name'])}")
     least = max(checked, default=0)
 
@@ -46,6 +51,14 @@ def plan_read_asc(session: Session, path: str | None, metadata: str | None) -> R
         lines = [one for one in lines_of(session, path) if one.strip()]
         if any(len(one) < least for one in lines):
             raise SDCError(f"a record is shorter than the {least} characters that the metadata say")
+        if separator is not None and any(
+            one.removesuffix(separator).count(separator) != len(variables) - 1
+            and one.count(separator) != len(variables) - 1
+            for one in lines
+        ):
+            raise SDCError(
+                f"a record has not {len(variables)} fields, as the metadata say; a code must not have a separator in it"
+            )
         return pa.table({"line": pa.array(lines, pa.string())})
 
     return Rows(read, f"SELECT {', '.join(shown)} FROM {{rows}}")

@@ -92,8 +92,14 @@ def on_engine(session: Session, table: Source) -> OnEngine | None:
     Raises:
         SDCError: on an engine that this connection does not know.
     """
-    asked = folded(table.sql.strip('"'))
-    marked = [name for name in stand_ins(session.cursor()) if folded(name) == asked]
+    cursor = session.cursor()
+
+    def named(sql: str) -> set[str]:
+        return {folded(name) for name in cursor.get_table_names(f"FROM {sql}", qualified=True)}
+
+    [(database,)] = cursor.execute("SELECT current_database()").fetchall()
+    asked, before = named(table.sql), ("", "main.", f"{identifier(database)}.", f"{identifier(database)}.main.")
+    marked = [name for name in stand_ins(cursor) if any(asked & named(each + identifier(name)) for each in before)]
     if not marked:
         return None
     if session.engine is None:

@@ -25,13 +25,20 @@ def _midpoint(count: str, base: int) -> str:
     return f"CASE WHEN {count} > 0 THEN ({count} + {base - 1}) // {base} * {base} - {base // 2} ELSE 0 END"
 
 
+def _says(column: str, word: str, number: int) -> str:
+    """SQL of whether a value is this word, or a number of any type that is this one."""
+    return f"({column}::VARCHAR = {literal(word)} OR TRY_CAST({column}::VARCHAR AS DOUBLE) = {number})"
+
+
 def plan_survival_table(
     session: Session, text: str | None, time: str | None, event: str | None, by: list[str | None] | None,
     width: float | None, base: int | None, threshold: int | None,
 ) -> str:  # fmt: skip
     """``sdc_survival_table``: the estimate of Kaplan and Meier, of rounded cumulated counts."""
     relation = source(session.cursor(), text, "source")
-    groups = [identifier(name) for name in relation.named(by, "by", _OF_CURVE)]
+    grouping = relation.named(by, "by", _OF_CURVE)
+    relation.check_names(grouping)
+    groups = [identifier(name) for name in grouping]
     at = relation.number(time, "time")
     happened = relation.column(event, "event")
     step = number(width, "width", above=0)
@@ -48,8 +55,8 @@ def plan_survival_table(
         WITH _sdc_records AS (
             SELECT {names}CASE WHEN coalesce(isfinite({at}::DOUBLE) AND {at} >= 0, false)
                     THEN greatest(ceil({at}::DOUBLE / {step!r}), 1) * {step!r} ELSE error({bad_time}) END AS _sdc_time,
-                CASE WHEN {happened}::VARCHAR IN ('1', 'true', '1.0') THEN 1
-                    WHEN {happened}::VARCHAR IN ('0', 'false', '0.0') THEN 0 ELSE error({bad_event}) END AS _sdc_event
+                CASE WHEN {_says(happened, "true", 1)} THEN 1 WHEN {_says(happened, "false", 0)} THEN 0
+                    ELSE error({bad_event}) END AS _sdc_event
             FROM {relation.sql}
         ), _sdc_groups AS (
             SELECT {names}{_midpoint("count(*)", to)} AS _sdc_all FROM _sdc_records {grouped} HAVING count(*) >= {least}
@@ -78,8 +85,8 @@ def plan_survival_table(
         UNION ALL
         SELECT {names}time, at_risk::BIGINT, events::BIGINT, censored::BIGINT,
             product(1 - events / at_risk) OVER _sdc_w AS survival,
-            product(1 - events / at_risk) OVER _sdc_w
-                * sqrt(sum(events / nullif(at_risk * (at_risk - events), 0)) OVER _sdc_w) AS std_error
+            CASE WHEN bool_and(events < at_risk) OVER _sdc_w THEN product(1 - events / at_risk) OVER _sdc_w
+                * sqrt(sum(events / nullif(at_risk * (at_risk - events), 0)) OVER _sdc_w) END AS std_error
         FROM _sdc_kept WHERE _sdc_shown WINDOW _sdc_w AS ({inside}ORDER BY time)
         ORDER BY {names}time"""
 
@@ -90,7 +97,9 @@ def plan_histogram_table(
 ) -> str:  # fmt: skip
     """``sdc_histogram_table``: bins of one width, and rounded counts of those that are not too small."""
     relation = source(session.cursor(), text, "source")
-    groups = [identifier(name) for name in relation.named(by, "by", _OF_HISTOGRAM)]
+    grouping = relation.named(by, "by", _OF_HISTOGRAM)
+    relation.check_names(grouping)
+    groups = [identifier(name) for name in grouping]
     counted = relation.number(value, "value")
     step, first = number(width, "width", above=0), number(origin, "origin")
     to, least = whole(base, "base", least=1), whole(threshold, "threshold", least=1)

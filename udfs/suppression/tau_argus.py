@@ -17,18 +17,18 @@ import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
-from sdcduck.functions.jobs import confirm
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.udfs.arguments import needed, number
 from sdcduck.udfs.publication import Publication
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.suppression.pattern import ARGUMENTS, Call, Options, read_call
 from sdcduck.udfs.suppression.rules import Rules
-from sdcduck.udfs.target import Target
+from sdcduck.udfs.target import Target, write_together
 
 _WRITTEN = {"file": "VARCHAR", "content": "VARCHAR", "lines": "BIGINT"}
 _INDENT, _TOTAL = "@", "Total"
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]*")
+_FILE = re.compile(r"[A-Za-z0-9_.-]([A-Za-z0-9_. -]*[A-Za-z0-9_.-])?")
 _MOST_DECIMALS, _MOST_WIDTH = 9, 20
 _TRANSLATED = {"max_count", "dominance", "p_percent", "pq", "value", "freq"}
 _OUR_WAY = {"improve", "protect_intervals", "singleton", "k_disclosure", "cost", "every_width"}
@@ -65,6 +65,8 @@ def plan_write_tau_argus(
     batch = Target.read(cursor, file, force)
     if batch.path.suffix.lower() != ".arb":
         raise SDCError("argument 'file' must end with .arb; the other files are written beside it")
+    if not _FILE.fullmatch(batch.path.stem):
+        raise SDCError("argument 'file': names of files in tau-Argus have letters of a to z, digits, blanks and . _ -")
     around = number(safety_range, "safety_range", least=0, why="per cent")
     call = read_call(session, stored.name, None, (None,) * len(ARGUMENTS))
     rules = _rules(call, around)
@@ -79,14 +81,11 @@ def plan_write_tau_argus(
         made = _files(cursor, call.publication, found, batch.path, rules)
         for name, _ in made:
             replace(batch, path=batch.path.with_name(name)).check(cursor)
-        confirm()
         try:
-            encoded = [(name, text.encode("cp1252")) for name, text in made]
+            encoded = [(replace(batch, path=batch.path.with_name(name)), text.encode("cp1252")) for name, text in made]
         except UnicodeEncodeError:
             raise SDCError("a code has letters that Windows-1252 has not, which tau-Argus reads") from None
-        for name, content in encoded:
-            one = replace(batch, path=batch.path.with_name(name))
-            one.write("written", lambda path, content=content: path.write_bytes(content))  # type: ignore[misc]
+        write_together(encoded)
         contents = {".asc": "records", ".rda": "metadata", ".hrc": "hierarchy", ".arb": "batch"}
         rows = [
             {"file": name, "content": contents[Path(name).suffix], "lines": text.count("\r\n")} for name, text in made
@@ -118,14 +117,14 @@ def _rules(call: Call, around: float) -> str:
         )
     if call.publication.counts is not None:
         raise SDCError("tau-Argus counts records: publish one row a record, not a column that has a count of its own")
-    words = [f"NK({n},{share:g})" for n, share in rules.dominance]
+    words = [f"NK({n},{share:.15g})" for n, share in rules.dominance]
     if rules.p_percent is not None:
-        words.append(f"P({rules.p_percent:g},1)")
+        words.append(f"P({rules.p_percent:.15g},1)")
     if rules.pq is not None:
-        words.append(f"P({100 * rules.pq[0] / rules.pq[1]:g},1)")
+        words.append(f"P({100 * rules.pq[0] / rules.pq[1]:.15g},1)")
     if rules.max_count is not None:
         # Ours says up to which count a cell is unsafe, theirs from which on it is safe.
-        words.append(f"FREQ({int(rules.max_count) + 1},{around:g})")
+        words.append(f"FREQ({int(rules.max_count) + 1},{around:.15g})")
     return "|".join(words)
 
 
@@ -203,6 +202,12 @@ def _code_field(cursor: duckdb.DuckDBPyConnection, publication: Publication, cha
                 parents[code] = path
                 lines.append(_INDENT * len(path) + code)
             path += (code,)
+    higher = {code for path in parents.values() for code in path}
+    if any(row[-1] in higher for row in codes):
+        raise SDCError(
+            f"a code of '{name}' has records of its own and codes below it, for which tau-Argus has one cell: give "
+            "these records a code of their own in the query"
+        )
     width = max(map(len, texts), default=1)
     return _Field(name, levels[-1], width, tree=tuple(lines) if len(chain) > 1 else ())
 
@@ -210,13 +215,16 @@ def _code_field(cursor: duckdb.DuckDBPyConnection, publication: Publication, cha
 def _number_field(cursor: duckdb.DuckDBPyConnection, records: str, name: str, value: str) -> _Field:
     """A numeric variable, with as many decimals as it needs."""
     fits = ", ".join(f"bool_and(round({value}, {digits}) = {value})" for digits in range(_MOST_DECIMALS + 1))
-    row = cursor.execute(f"SELECT {fits} FROM ({records})").fetchall()[0]
+    small = f"coalesce(max(abs({value})) < 1e{_MOST_WIDTH}, true)"
+    is_small, *row = cursor.execute(f"SELECT {small}, {fits} FROM ({records})").fetchall()[0]
     decimals = next((digits for digits, fit in enumerate(row) if fit is not False), None)
-    if decimals is None:
+    if is_small and decimals is None:
         raise SDCError(f"'{name}' has more than {_MOST_DECIMALS} decimals: round it in the query that is published")
     text = f"({value})::DECIMAL(38, {decimals})::VARCHAR"
-    width = cursor.execute(f"SELECT max(length({text})) FROM ({records})").fetchall()[0][0] or 1
-    if width > _MOST_WIDTH:
+    width = 0
+    if is_small:
+        width = cursor.execute(f"SELECT max(length({text})) FROM ({records})").fetchall()[0][0] or 1
+    if not is_small or width > _MOST_WIDTH:
         raise SDCError(f"'{name}' has numbers of more than {_MOST_WIDTH} digits, which tau-Argus cannot add up")
     return _Field(name, text, width, decimals=decimals)
 

@@ -57,7 +57,28 @@ def portable(
     for select in list(tree.find_all(exp.Select)):
         _with_noise(select, intervals)
     tree.transform(_sums, copy=False)
+    for name in sorted({folded(source.policy.name) for source in sources.values()}):
+        _only_of_single_records(tree, sources[name])
     return tree.sql(DIALECTS[engine], pretty=True, comments=False)
+
+
+def _only_of_single_records(tree: exp.Expr, source: Source) -> None:
+    """Let there be no answer where a unit has several records, in place: records are counted, and few units hidden.
+
+    The table of the policy may be an empty one, which cannot tell; and the text is run when others have been added.
+    """
+    unit = next((name for name in source.types if folded(name) == folded(str(source.policy.unit))), None)
+    if unit is None or not isinstance(tree, exp.Select) or tree.is_star:
+        raise _refused("records without a column of units")
+    distinct = exp.Count(this=exp.Distinct(expressions=[exp.column(unit, quoted=True)]))
+    more = exp.Sub(this=exp.Count(this=exp.Star()), expression=distinct)
+    table = exp.Table(this=exp.to_identifier(source.policy.name, quoted=True))
+    counted = exp.Select(expressions=[exp.alias_(more, "_sdc_more", quoted=True)], from_=exp.From(this=table))
+    alias = f"_sdc_u{len(tree.args.get('joins') or ())}"
+    # Joined, for DataFusion takes a condition with a subquery below a total, which then is one of no records.
+    tree.join(counted.subquery(exp.to_identifier(alias, quoted=True)), join_type="CROSS", copy=False)
+    no_more = exp.EQ(this=exp.column("_sdc_more", alias, quoted=True), expression=exp.Literal.number(0))
+    tree.where(no_more, copy=False)
 
 
 def _table(name: str, alias: str) -> exp.Expr:
@@ -108,6 +129,11 @@ class _Checked:
                 raise _refused("a form of SELECT")
         elif isinstance(node, (exp.Count, exp.Sum)) and isinstance(node.this, exp.Distinct):
             raise _refused("count(DISTINCT ..)")
+        elif isinstance(node, exp.Max) and (self._kind(node.this) or "VARCHAR").startswith("VARCHAR"):
+            # The guard's own is that of the record keys; of texts engines have orders of their own.
+            raise _refused("the least or largest value")
+        elif isinstance(node, exp.Neg) and isinstance(node.this, exp.Literal):
+            return  # what it is compared with is looked at
         elif not isinstance(node, (*_PLAIN, exp.Typeof)):
             raise _refused(f"a condition or a group that engines may answer in other ways: {_WRITTEN}")
         if isinstance(node, exp.Group):

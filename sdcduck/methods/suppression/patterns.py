@@ -28,7 +28,6 @@ Ints = NDArray[np.int64]
 
 TRIALS = 200
 """So many other patterns are looked at, where there is time for them."""
-"""How long a cheaper pattern with intervals is looked for."""
 _STEPS = 10  # as much as the first choice of cells: with wide intervals
 FREQUENCY_PROTECTION = 0.2
 """Share of its value by which the interval of a small cell must reach beyond it."""

@@ -32,6 +32,7 @@ _ANSWERED = (
     "SELECT region, sex, count(*) AS n FROM people WHERE sex <> 'f' OR age < 3 GROUP BY GROUPING SETS ((region), (sex), ()) HAVING count(*) > 6",
     "SELECT day, count(*) AS n FROM people WHERE region IN ('n', '') AND income IS NOT NULL GROUP BY ROLLUP (day)",
     "SELECT age, count(*) AS n FROM people WHERE age > 100 GROUP BY age",
+    "SELECT age, count(*) AS n FROM people WHERE age > -3 AND age NOT IN (-1, 2) GROUP BY age",
     "SELECT sex, count(*) AS n FROM people WHERE foreigner OR NOT (foreigner AND age = 3) GROUP BY sex",
 )
 _REFUSED = (
@@ -48,6 +49,11 @@ _REFUSED = (
     "SELECT count(*) AS n FROM people WHERE NOT (age OR sex = 'f')",
     "SELECT weight, count(*) AS n FROM people GROUP BY weight",
     "SELECT 7 AS n",
+    "SELECT count(*) AS n FROM people WHERE age > -1.5",
+    "SELECT count(*) AS n FROM people WHERE age = -age",
+    "SELECT max(region) AS r FROM people",
+    "SELECT max(age) AS a FROM people",
+    "SELECT sex, max(region) AS r FROM people GROUP BY sex",
 )
 
 
@@ -56,6 +62,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret="the secret of these tests") as made:
         made.execute(_PEOPLE)
         made.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+        made.execute("CREATE TABLE kept AS FROM people")
         yield made
 
 
@@ -124,6 +131,22 @@ def test_a_record_without_a_key_has_no_number(guard: Guard, con: duckdb.DuckDBPy
     engine.execute("UPDATE people SET record_key = NULL WHERE id = 0")  # of region n
     after = engine.execute(text).fetchall()
     assert {row[0] for row in before} - {row[0] for row in after} == {"n"}
+
+
+@pytest.mark.parametrize("kind", ["duckdb", "datafusion", "postgres"])
+@pytest.mark.parametrize("guard", ["threshold"], indirect=True)
+def test_units_with_several_records_have_no_answer(kind: str, guard: Guard, con: duckdb.DuckDBPyConnection) -> None:
+    """Records are counted, so that five of one person would pass a threshold of four: no row, or one of no groups."""
+    texts = [guard.compiled(question, kind) for question in _ANSWERED[:3]]
+    engine = engine_of(_engine(kind, con))
+    assert all(engine.rows(text).num_rows for text in texts)
+    con.execute("INSERT INTO people FROM people LIMIT 1")
+    try:
+        again = engine_of(_engine(kind, con))
+        assert [again.rows(text).num_rows for text in texts] == [0, 0, 0]
+    finally:
+        con.execute("DELETE FROM people")
+        con.execute("INSERT INTO people SELECT * FROM kept")
 
 
 @pytest.mark.parametrize("guard", ["cell_key"], indirect=True)

@@ -58,6 +58,21 @@ def test_keys_are_those_of_this_database(
         assert "record_key" in [row[0] for row in con.execute("DESCRIBE people").fetchall()]
 
 
+@pytest.mark.parametrize("spelled", ['od"d t', 'main."OD""d t"', 'memory.main."od""d t"', 'memory."od""d t"'])
+def test_however_the_table_is_named(spelled: str) -> None:
+    """The column was made here alone, in the empty table, for names in quotes or with their schema."""
+    engine = duckdb.connect()
+    engine.execute('CREATE TABLE "od""d t" AS SELECT range::INTEGER AS id FROM range(7)')
+    with sdcduck.connect(secret=SECRET, records=engine) as con:
+        told = con.execute(f"FROM sdc_add_record_key('{spelled}', unit := 'id')").fetchall()
+        assert told == [("record_key", 7, 7, 0)]
+        con.execute("CREATE SCHEMA other")
+        con.execute('CREATE TABLE other."od""d t" AS SELECT 1 AS id')
+        told = con.execute("FROM sdc_add_record_key('other.\"od\"\"d t\"', unit := 'id')").fetchall()
+        assert told == [("record_key", 1, 1, 0)]
+    assert engine.execute('SELECT count(DISTINCT record_key) FROM "od""d t"').fetchall() == [(7,)]
+
+
 @pytest.mark.parametrize("kind", ENGINES)
 def test_only_a_batch_is_in_this_process(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     from sdcduck.udfs.perturbation.engine_keys import OnEngine
