@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
-from sdcduck.guard.column_statistics import longest, never_null, never_zero
+from sdcduck.guard.column_statistics import as_statistics, longest, never_null, never_zero
 from sdcduck.guard.files import Files
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.methods import METHODS
@@ -145,11 +145,7 @@ class Schema:
             return policy  # a measure was removed: that is for questions about this table to find out
         found = {measure: text for row in rows for measure, text in zip(measures, row, strict=True)}
         if None in found.values():  # `stats` is worked out by an optimizer that is off
-            shown = ", ".join(
-                f"concat('has_null: ', count(*) > count({name}), ', min: ', min({name}), ', max: ', max({name}), ',')"
-                for name in map(identifier, measures)
-            )
-            [row] = self.con.execute(f"SELECT {shown} FROM {table}").fetchall()
+            [row] = self.con.execute(f"SELECT {as_statistics(measures)} FROM {table}").fetchall()
             found = dict(zip(measures, row, strict=True))
         return replace(
             policy,
