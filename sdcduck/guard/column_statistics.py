@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
-from sdcduck.quoting import folded
+from sdcduck.quoting import folded, identifier
 
 _LONGEST = re.compile(r"max_string_length'?: (\d+)")
 _STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
@@ -44,3 +45,11 @@ def never_zero(text: str) -> bool:
     except (KeyError, ValueError):
         return False
     return least >= 1e-4 or most <= -1e-4
+
+
+def as_statistics(columns: Iterable[str]) -> str:
+    """The SQL of what ``stats`` would say of numeric columns, worked out of all rows."""
+    return ", ".join(
+        f"concat('has_null: ', count(*) > count({name}), ', min: ', min({name}), ', max: ', max({name}), ',')"
+        for name in map(identifier, columns)
+    )

@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
-from sdcduck.guard.column_statistics import longest, never_null, never_zero
+from sdcduck.guard.column_statistics import as_statistics, longest, never_null, never_zero
 from sdcduck.guard.files import Files
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.methods import METHODS
@@ -144,6 +144,9 @@ class Schema:
         except duckdb.BinderException:
             return policy  # a measure was removed: that is for questions about this table to find out
         found = {measure: text for row in rows for measure, text in zip(measures, row, strict=True)}
+        if None in found.values():  # `stats` is worked out by an optimizer that is off
+            [row] = self.con.execute(f"SELECT {as_statistics(measures)} FROM {table}").fetchall()
+            found = dict(zip(measures, row, strict=True))
         return replace(
             policy,
             without_null=frozenset(measure for measure, text in found.items() if never_null(text)),
@@ -243,7 +246,12 @@ class Schema:
             table = identifier(policy.name)  # of its first row alone: LIMIT would read two thousand of these texts
             first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"
             rows = self.con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
-            found = {folded(name): longest(text) for row in rows for name, text in zip(texts, row, strict=True)}
+            if any(text is None for row in rows for text in row):  # `stats` is worked out by an optimizer that is off
+                shown = ", ".join(f"max(strlen({identifier(name)}::VARCHAR))" for name in texts)
+                sizes = self.con.execute(f"SELECT {shown} FROM {table}").fetchall()[0]
+                found = {folded(name): float(size or 0) for name, size in zip(texts, sizes, strict=True)}
+            else:
+                found = {folded(name): longest(text) for row in rows for name, text in zip(texts, row, strict=True)}
             known = dict.fromkeys(columns.types, 0.0) | found
             if self.unchanging:
                 self._lengths[policy.name] = known

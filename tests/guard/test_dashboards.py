@@ -68,6 +68,7 @@ def test_a_row_that_is_looked_for_is_a_published_group(noisy: Guard) -> None:
     looked_for = "SELECT diagnosis FROM visits WHERE diagnosis = '{}' LIMIT 1"
     assert answer(noisy, looked_for.format("flu")) == [("flu",)]
     assert answer(noisy, looked_for.format("none")) == []
+    assert noisy.sql(looked_for.replace("'{}'", "$1"), ["flu"]).to_pylist() == [{"diagnosis": "flu"}]
 
 
 REFUSED = [

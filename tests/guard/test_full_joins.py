@@ -19,6 +19,8 @@ _CUT = "(SELECT DISTINCT id FROM visits WHERE diagnosis = 'cut')"
 _N_FLU = "(SELECT id, count(*) AS n FROM visits WHERE diagnosis = 'flu' GROUP BY id)"
 _M_CUT = "(SELECT id, count(*) AS m, sum(cost) AS x FROM visits WHERE diagnosis = 'cut' GROUP BY id)"
 EQUAL = [
+    "SELECT v.diagnosis, p.age > 40 AS old, count(DISTINCT p.region), max(v.day), sum(p.age), var_pop(p.age) FROM patients p FULL JOIN visits v ON v.id = p.id AND month(v.day) > 3 GROUP BY ROLLUP (v.diagnosis, old)",
+    "SELECT count(DISTINCT k.kind), max(p.age), sum(v.cost * p.age) FROM visits v FULL JOIN patients p ON p.id = v.id FULL JOIN visits w ON w.id = coalesce(p.id, v.id) LEFT JOIN kinds k ON k.diagnosis = v.diagnosis WHERE w.day IS NULL OR p.age < 50",
     "SELECT count(*) FROM patients FULL JOIN visits USING (id)",
     "SELECT count(*), count(v.cost), sum(v.cost), avg(p.income) FROM patients p FULL OUTER JOIN visits v ON p.id = v.id",
     "SELECT region, diagnosis, count(*) FROM patients p FULL JOIN visits v ON v.id = p.id GROUP BY ALL",

@@ -109,6 +109,9 @@ class _Both:
                 column.replace(
                     typed(exp.column(name, side if id(column) in inside else self.alias, quoted=True), column)
                 )
+        self.progress.both[self.alias] = {
+            item.alias: item.this.copy() for side in self.sides for item in self.columns[side]
+        }
         left = exp.Select(expressions=self.columns[one], from_=select.args["from_"], joins=self.before)
         right = exp.Select(expressions=self.columns[other], from_=exp.From(this=self.join.this))
         sides = {one: self._records(left, self.left), other: self._records(right, self.right)}

@@ -138,12 +138,14 @@ def check_joins(scope: Scope) -> None:
     from_ = scope.select.args["from_"].this
     if from_.alias_or_name != scope.alias:
         raise Refused("SDC033", "start FROM with the unit-level table")
+    placed = [scope.alias]
     for join in scope.select.args.get("joins") or []:
         kind = (join.side or "", join.kind or "", join.method or "")
         if kind not in (*_INNER, *_ASOF, ("LEFT", "", ""), ("LEFT", "OUTER", "")):
             raise Refused("SDC033", folded(" ".join(filter(None, kind))))
         alias = join.this.alias_or_name
         relation = scope.sources[alias]
+        placed.append(alias)
         if scope.policy.privacy.holds and (relation.label is not Label.PUBLIC or relation.source is None):
             raise Refused("SDC081", NO_RECORDS_BESIDE)
         if relation.one_row and kind == _INNER[2] and join.args.get("on") is None:
@@ -157,22 +159,24 @@ def check_joins(scope: Scope) -> None:
         conditions = in_two(conjuncts(join.args["on"]))
         join.set("on", exp.and_(*conditions, copy=False))
         for condition in conditions:
+            _refuse_later(scope, condition, placed)
             if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {
                 alias
             }:
                 condition.replace(scope.condition(condition))  # narrows the public side only
-            elif relation.label is Label.UNIT and kind not in _ASOF and not _has_own_side(condition, alias):
+            elif relation.label is Label.UNIT and kind not in _ASOF and not _ties_one(condition, alias):
                 condition.replace(scope.condition(condition))  # which of their records are put beside each other
             elif (border := border_of(condition, alias)) is not None and relation.source is not None:
                 borders.append(border)
                 bordering.append(condition)
-            elif kind not in _ASOF and not _has_own_side(condition, alias) and is_of(condition, [*scope.sources]):
+            elif kind not in _ASOF and not _ties_one(condition, alias) and is_of(condition, placed):
                 condition.replace(scope.condition(condition))  # narrows as WHERE does, also behind LEFT JOIN
             else:
                 pairs.append(_joined_columns(scope, condition, alias))
                 identifying.append(_compared_as_known(scope, *pairs[-1]))
         if not pairs and not borders:
-            raise Refused("SDC034", f"{alias}: {_TIES.format(alias)}")
+            equalities = any(isinstance(condition, exp.EQ) for condition in conditions)
+            raise Refused("SDC034", _untied(alias) if equalities else alias)
         if relation.label is Label.UNIT:
             if kind in _ASOF:
                 raise Refused("SDC033", "ASOF JOIN of records: a public table has to stand behind it")
@@ -196,13 +200,27 @@ def check_joins(scope: Scope) -> None:
                 join.set("this", _apart(scope, join.this))
 
 
-def _has_own_side(condition: exp.Expr, alias: str) -> bool:
-    """Whether an equality has a column of a relation, alone, on a side."""
-    sides = [condition.this, condition.expression] if isinstance(condition, exp.EQ) else []
-    own = [side for side in sides if isinstance(side, exp.Column) and side.table == alias]
-    return len(own) == 1 and all(
-        side in own or all(c.table != alias for c in side.find_all(exp.Column)) for side in sides
-    )
+def _refuse_later(scope: Scope, condition: exp.Expr, placed: Sequence[str]) -> None:
+    """Refuse what ON says of a relation that is joined behind it, which DuckDB does not know there."""
+    later = [one.table for one in condition.find_all(exp.Column) if one.table in scope.sources]
+    behind = next((alias for alias in later if alias not in placed), None)
+    if behind is not None:
+        raise Refused("SDC034", f"{behind} in ON of {placed[-1]}, which stands before it: join {behind} first")
+
+
+def _ties_one(condition: exp.Expr, alias: str) -> bool:
+    """Whether this is an equality of a column of a relation with something of others, which may be a key of it."""
+    if not isinstance(condition, exp.EQ):
+        return False
+    sides = (condition.this, condition.expression)
+    mine = [isinstance(side, exp.Column) and side.table == alias for side in sides]
+    if mine[0] is mine[1]:
+        return False
+    return all(column.table != alias for column in sides[mine.index(False)].find_all(exp.Column))
+
+
+def _untied(alias: str) -> str:
+    return f"{alias}: {_TIES.format(alias)}; what else is said of {alias} goes into a subquery"
 
 
 def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Expr]:
@@ -211,7 +229,7 @@ def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.
     mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
     other = [side for side in pair if side is not None and all(side is not one for one in mine)]
     if len(mine) != 1 or len(other) != 1 or not is_of(other[0], [name for name in scope.sources if name != alias]):
-        raise Refused("SDC034", f"{alias}: {_TIES.format(alias)}; what else is said of {alias} goes into a subquery")
+        raise Refused("SDC034", _untied(alias))
     if scope.is_unit(mine[0]) and scope.is_unit(other[0]):
         return mine[0], other[0]
     scope.dimension(mine[0])

@@ -14,6 +14,8 @@ from sdcduck.guard.expressions import aggregates, conjuncts, whole_number
 
 _CLAUSES = frozenset(["expressions", "from_", "joins", "where", "limit", "offset", "with_"])
 
+_CONSTANTS = (exp.Literal, exp.Null, exp.Parameter, exp.Placeholder)
+
 
 def as_group(select: exp.Select) -> None:
     """Write the row that a SELECT of records with LIMIT 1 looks for as a group, in place."""
@@ -40,4 +42,4 @@ def _known(condition: exp.Expr) -> exp.Column | None:
     if not isinstance(node, (exp.EQ, exp.Is)):
         return None
     sides = [side for side in (node.this, node.expression) if isinstance(side, exp.Column)]
-    return sides[0] if len(sides) == 1 and isinstance(node.expression, (exp.Literal, exp.Null)) else None
+    return sides[0] if len(sides) == 1 and isinstance(node.expression, _CONSTANTS) else None

@@ -10,6 +10,7 @@ from sqlglot import exp
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Numbered, unknown_name
 from sdcduck.guard.protect.own_records import Tied
+from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation, Unique
 from sdcduck.guard.worth import Terms
 
@@ -34,6 +35,7 @@ class Progress:
         ties: what ties subqueries in EXISTS to the records around them, by their identity.
         subqueries: over units in WHERE, with their relations, by their identity.
         records: what stands in FROM for the records of a table, by its identity.
+        both: the columns of relations made of both sides of a FULL JOIN, as they were written, by alias and name.
         seen: the identities of the parts that were looked at.
         query: labels a query and protects what it aggregates, in place.
     """
@@ -52,6 +54,7 @@ class Progress:
     ties: dict[int, Tied] = field(default_factory=dict)
     subqueries: dict[int, tuple[exp.Expr, Relation]] = field(default_factory=dict)
     records: dict[int, exp.Expr] = field(default_factory=dict)
+    both: dict[str, dict[str, exp.Column]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     query: Callable[[exp.Expr, Mapping[str, Relation]], Relation] = field(init=False)
 
@@ -70,6 +73,19 @@ class Progress:
     def made(self, node: exp.Expr) -> None:
         """The guard wrote this part itself: it needs no look."""
         self.seen.update(id(part) for part in node.find_all(exp.Select, exp.Table))
+
+    def as_written(self, select: exp.Select) -> None:
+        """Name the columns of both sides of a FULL JOIN as whoever asks did, in place.
+
+        Raises:
+            Refused: the unit of whichever side is there, which is none of these.
+        """
+        while made := [column for column in select.find_all(exp.Column) if column.table in self.both]:
+            for column in made:
+                written = self.both[column.table].get(column.name)
+                if written is None:
+                    raise Refused("SDC052", "values beside the unit of either side of FULL JOIN")
+                column.replace(written.copy())
 
     def numbered(self, numbers: Numbered) -> exp.Table:
         """The table that stands for the group keys and numbers of a block."""

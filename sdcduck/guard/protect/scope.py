@@ -318,6 +318,9 @@ class Scope:
             return exp.And(this=left, expression=right)
         if isinstance(node, exp.Paren):
             return exp.Paren(this=self.condition(node.this, outer=outer))
+        if isinstance(node, exp.Or) and not outer and not is_total(node, self.is_stored):
+            # Each side for itself: where one is true, that the other fails is nothing that DuckDB looks at.
+            return exp.paren(exp.Or(this=self.condition(node.this), expression=self.condition(node.expression)))
         plain = isinstance(self.over_dimensions(node), exp.Try) or is_total(node, self.is_stored)
         truth = exp.cast(node.copy(), exp.DataType.Type.BOOLEAN, copy=False)
         if outer and not plain:

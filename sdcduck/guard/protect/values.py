@@ -268,6 +268,7 @@ def from_groups(
     """
     for item in [*groups.expressions, *filter(None, [groups.args.get("group")])]:
         typed_as(item, scope.select)
+    scope.progress.as_written(groups)
     names = {name: name for name, _ in released.keys.values()}
     if SET in groups.named_selects:
         names[SET] = released.grouping_set()
