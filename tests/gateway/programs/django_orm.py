@@ -75,7 +75,8 @@ with transaction.atomic():
     with contextlib.suppress(DatabaseError), transaction.atomic():
         list(People.objects.filter(age=30))
     print("savepoint", People.objects.count() > 0)
-print("refused", refused(lambda: list(People.objects.filter(age=30))), refused(People.objects.filter(age=30).exists))
+print("refused", refused(lambda: list(People.objects.filter(age=30))))
+print("exists", People.objects.filter(age__gte=30).exists(), People.objects.filter(age=999).exists())
 print("read only", refused(lambda: People.objects.filter(age=30).delete()))
 print("explained", regions.explain().startswith("people: 1 group keys"))
 print("goes on", People.objects.count() > 0)

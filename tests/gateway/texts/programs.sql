@@ -45,5 +45,8 @@ SELECT * FROM people LIMIT 1;
 -- the same as: SELECT count(*) FROM people WHERE age >= 30
 SELECT count(*) FROM people WHERE age >= ANY(ARRAY[30, 40]);
 
--- refused: SDC045
+-- the same as: SELECT DISTINCT 1 FROM people WHERE region = 'North'
 SELECT 1 AS "a" FROM "people" WHERE "people"."region" = 'North' LIMIT 1;
+
+-- refused: SDC045
+SELECT "people"."region" AS "a" FROM "people" WHERE "people"."region" = 'North' LIMIT 21;
