@@ -63,7 +63,7 @@ BY_MEASURE = {
     "correlated aggregate", "columns in FILTER", "columns in FILTER of an item", "another word in a condition",
     "filter by a measure", "FILTER by a measure", "count_if by a measure", "case by a measure", "or a measure",
     "count of distinct conditions", "count of distinct values where a measure",
-    "count of distinct values, by case of a measure",
+    "count of distinct values, by case of a measure", "semi join by more",
 }  # fmt: skip
 """What decides by a measure which records are counted: here a count of those is as private as any other."""
 
