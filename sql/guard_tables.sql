@@ -31,7 +31,8 @@
 --| @arg bands STRUCT of lists: for measures, borders: `{'income': [0, 10000, 20000]}` makes `income < 10000` and `income >= 20000`
 --|      conditions and group keys, as if there were a dimension. Analysts see the borders
 --| @arg owned STRUCT of texts: dimensions of which each value is of one unit, with the name of what they identify: `{'order_id': 'order'}`.
---|      Tables of one population are joined on what has one name as on the unit; that it is of one unit in all of them is looked at
+--|      Tables of one population are joined on what has one name as on the unit; that it is of one unit in all of them is looked at.
+--|      `count(DISTINCT order_id)` counts them as what units have
 --| @arg units VARCHAR[]: in place of `unit`, the columns of several kinds of units that a record is of, all of which are
 --|      protected: `['person_id', 'firm_id']` (cell_key, threshold). The first is the one that `units` counts below
 --| @arg sequence VARCHAR: 'off': each answer is protected by itself, and many together are not. Else questions are refused that would

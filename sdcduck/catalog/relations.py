@@ -133,6 +133,9 @@ class Privacy:
 class Policy:
     """What analysts may ask about one relation, and how it is answered; see `sdc_protect` for the fields.
 
+    Of the columns of what belongs to one unit (``owned``) was seen when it was declared: of ``identifying`` each record
+    has another value, and of ``never_missing`` each has one.
+
     Three are not declared: ``is_whole``, whether all that its method needs is stored; and ``without_null`` and
     ``without_zero``, known of data that nobody can change, measures of which no record has such a value.
 
@@ -166,6 +169,8 @@ class Policy:
     bounds: Limits = ()
     bands: Limits = ()
     owned: tuple[tuple[str, str], ...] = ()
+    identifying: tuple[str, ...] = ()
+    never_missing: tuple[str, ...] = ()
     kinds: tuple[Kind, ...] = ()
     sequence: SequenceLimit = SequenceLimit()
     questions: int | None = None
@@ -191,7 +196,8 @@ class Policy:
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     stored = dict(con.execute("SELECT name, value FROM sdc.settings").fetchall())
-    (limits, owned), kinds = _stored_limits(stored), _stored_kinds(stored)
+    limits, kinds = _stored_limits(stored), _stored_kinds(stored)
+    owned = _stored_owned(stored)
     sequences, budgets, noise_secret = _stored_sequences(stored), _stored_budgets(stored), stored.get("noise_secret")
     rows = con.execute(
         "SELECT name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, "
@@ -214,7 +220,7 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             ),
             bounds=limits.get((name, role or "", "bounds"), ()),
             bands=limits.get((name, role or "", "bands"), ()),
-            owned=owned.get((name, role or ""), ()),
+            **owned.get((name, role or ""), {}),
         )
         for name, label, unit, record_key, dimensions, measures, method, ptable, magnitude_ptable, min_units, base,
             publication, count_column, one_row_per_unit, population, role, complete, records, preview in rows
@@ -264,22 +270,27 @@ def _values(settings: Mapping[str, str], kind: str) -> list[Any]:
     return [json.loads(text) for name, text in settings.items() if name.startswith(kind)]
 
 
-def _stored_limits(
-    settings: Mapping[str, str],
-) -> tuple[dict[tuple[str, str, str], Limits], dict[tuple[str, str], tuple[tuple[str, str], ...]]]:
-    """By name and role of the policy, bounds and bands, and what its columns identify.
-
-    They are settings: files of older versions have no column.
-    """
-    every = _values(settings, _LIMITS)
-    limits = {
+def _stored_limits(settings: Mapping[str, str]) -> dict[tuple[str, str, str], Limits]:
+    """By name and role of the policy, bounds and bands; they are settings: files of older versions have no column."""
+    return {
         (stored["name"], stored["role"], kind): tuple(
             (measure, tuple(map(float, numbers))) for measure, numbers in stored[kind].items()
         )
-        for stored in every
+        for stored in _values(settings, _LIMITS)
         for kind in ("bounds", "bands")
     }
-    return limits, {(stored["name"], stored["role"]): tuple(stored.get("owned", {}).items()) for stored in every}
+
+
+def _stored_owned(settings: Mapping[str, str]) -> dict[tuple[str, str], dict[str, Any]]:
+    """By name and role of the policy, what its columns identify, and what was seen of these columns."""
+    return {
+        (stored["name"], stored["role"]): {
+            "owned": tuple(stored.get("owned", {}).items()),
+            "identifying": tuple(stored.get("identifying", ())),
+            "never_missing": tuple(stored.get("never_missing", ())),
+        }
+        for stored in _values(settings, _LIMITS)
+    }
 
 
 def _stored_kinds(settings: Mapping[str, str]) -> dict[tuple[str, str], tuple[Kind, ...]]:
@@ -426,7 +437,8 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
             store_definition(con, policy, definition)
         if policy.bounds or policy.bands or policy.owned:
             limits = {"bounds": dict(policy.bounds), "bands": dict(policy.bands), "owned": dict(policy.owned)}
-            stored = json.dumps({"name": policy.name, "role": policy.role, **limits})
+            seen = {"identifying": list(policy.identifying), "never_missing": list(policy.never_missing)}
+            stored = json.dumps({"name": policy.name, "role": policy.role, **limits, **(seen if policy.owned else {})})
             set_setting(con, _limits_of(policy.name, policy.role), stored)
         if policy.kinds:
             every = [{"unit": k.unit, "record_key": k.record_key, "min_units": k.min_units} for k in policy.kinds]

@@ -131,6 +131,8 @@ class Relation:
         bounds: of measures that are values of records, what the custodian declared that they are between.
         bands: of such measures, the declared borders.
         others: columns of units of another kind than the first: which of the kinds of the policy.
+        owned: columns of what belongs to one unit, such as an order of a customer.
+        identifying: those of them that each record had another value of when the policy was declared.
     """
 
     label: Label
@@ -151,6 +153,8 @@ class Relation:
     bounds: dict[str, tuple[float, ...]] = field(default_factory=dict)
     bands: dict[str, tuple[float, ...]] = field(default_factory=dict)
     others: dict[str, int] = field(default_factory=dict)
+    owned: frozenset[str] = frozenset()
+    identifying: frozenset[str] = frozenset()
 
     @property
     def several(self) -> bool:
@@ -182,6 +186,8 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
     return Relation(
         Label.UNIT, columns, roles, policy, policy.name, rows_of, frozenset([folded(policy.name)]),
         measures=measures, bounds=bounds, bands=bands, others=others,
+        owned=frozenset(folded(name) for name, _ in policy.owned),
+        identifying=frozenset(map(folded, policy.identifying)),
     )  # fmt: skip
 
 

@@ -132,8 +132,8 @@ def test_it_has_to_be_declared(not_declared: Guard, question: str) -> None:
     "query",
     [
         # With an order that is NULL among those returned, NOT IN is so for no order: not what a pair with the customer says.
-        "SELECT count(*) FROM orders WHERE order_id NOT IN (SELECT order_no FROM returned)",
-        "SELECT count(*) FROM orders WHERE NOT (order_id IN (SELECT order_no FROM returned))",
+        "SELECT count(*) FROM orders WHERE order_id NOT IN (SELECT of_order FROM lines)",
+        "SELECT count(*) FROM orders WHERE NOT (order_id IN (SELECT of_order FROM lines))",
         # A number of orders that is no order of this customer.
         "SELECT count(*) FROM orders, lines WHERE order_id = mode",
         "SELECT count(*) FROM orders, lines WHERE order_id = of_order + 0",

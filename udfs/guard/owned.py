@@ -45,6 +45,22 @@ def read_owned(given: str | None, table: Source, dimensions: Sequence[str], meth
     return tuple(found.items())
 
 
+def seen_of(
+    cursor: duckdb.DuckDBPyConnection, table: Source, owned: Sequence[tuple[str, str]]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The columns of which each record has another value, as the orders of a table of orders; those without NULL."""
+    facts = []
+    for name, _ in owned:
+        column = identifier(name)
+        facts += [f"count({column}) = count(DISTINCT {column})", f"count({column}) = count(*)"]
+    found = (catalog.first_row(cursor, f"SELECT {', '.join(facts)} FROM {table.sql}") or ()) if facts else ()
+    names = [name for name, _ in owned]
+    identifying, never_missing = (
+        tuple(name for name, holds in zip(names, found[first::2], strict=True) if holds) for first in (0, 1)
+    )
+    return identifying, never_missing
+
+
 def check_owned(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     """Refuse what belongs to several units, in this table or in others of its population.
 

@@ -20,7 +20,7 @@ from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.guard.ledger import PLANNERS as LEDGER
 from sdcduck.udfs.guard.limits import read_limits
-from sdcduck.udfs.guard.owned import check_owned, read_owned
+from sdcduck.udfs.guard.owned import check_owned, read_owned, seen_of
 from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, make_ledger, read_privacy
 from sdcduck.udfs.guard.sequence import check_sequence, read_granted, read_sequence
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
@@ -77,12 +77,13 @@ def plan_protect(
     identifiers = [kind.unit for kind in kinds]
     shows = None if preview is None else _preview(session, table, preview, identifiers, shown, summed)
     alone = len(kinds) == 1 and rows == number
+    identifying, never_missing = seen_of(cursor, table, of_units)
     policy = Policy(
         table.text, "unit-level", first.unit, first.record_key, tuple(shown), tuple(summed), method, ptable,
         magnitude_ptable, max(kind.min_units for kind in kinds), base, publication,
         None if published is None else published.count_column, alone, population, role or "",
         () if published is None else published.complete, rows, shows, bounds=ends, bands=borders, owned=of_units,
-        kinds=kinds if len(kinds) > 1 else (),
+        kinds=kinds if len(kinds) > 1 else (), identifying=identifying, never_missing=never_missing,
     )  # fmt: skip
     privacy = read_privacy(
         method, epsilon, delta, per_question, domains, neighbours, contributions, ledger, epsilon_per, objective,

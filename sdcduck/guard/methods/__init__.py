@@ -78,6 +78,9 @@ class Method(Protocol):
     def units(self, records: str, condition: str, kind: int = 0) -> str:
         """The number of units, of one of their kinds where a policy has several."""
 
+    def different(self, records: str, value: str, condition: str) -> str:
+        """The number of different values, each of one unit."""
+
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:

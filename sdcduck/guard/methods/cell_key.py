@@ -157,6 +157,10 @@ class CellKey:
         code = column(2, f"_sdc_count_code({ptable}, {slot}, {cell_key})")
         return column(3, f"_sdc_stepped_count({ptable}, {number}, {slot}, {cell_key}, {code})")
 
+    def different(self, records: str, value: str, condition: str) -> str:
+        """The number of records with a value: each is a unit."""
+        return self.count(records, both(condition, f"{value} IS NOT NULL"))
+
     def rows(self, records: str, number: str) -> str:
         """The sum of the rows, with noise as of the number of units times the rows of that unit which has most.
 

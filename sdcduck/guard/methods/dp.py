@@ -134,6 +134,10 @@ class DifferentialPrivacy:
         """Not answered: each record is one."""
         raise Refused("SDC081", "rows that were counted before")
 
+    def different(self, records: str, value: str, condition: str) -> str:
+        """The number of different values, whichever unit they belong to."""
+        return self.values(value, condition)
+
     def units(self, records: str, condition: str, kind: int = 0) -> str:
         """The units; of a table with a row for each, the records."""
         if self.policy.privacy.contributions == 1:

@@ -136,6 +136,10 @@ class Suppression:
         """Not answered: inner cells have no units."""
         raise Refused("SDC052", "rows of each unit")
 
+    def different(self, records: str, value: str, condition: str) -> str:
+        """Not answered: inner cells have no units."""
+        raise Refused("SDC052", "what belongs to one unit each")
+
     def units(self, records: str, condition: str, kind: int = 0) -> str:
         """The records, where they are the units."""
         if not self.policy.one_row_per_unit:

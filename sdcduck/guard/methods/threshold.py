@@ -106,6 +106,14 @@ class Threshold:
         """The number of units."""
         return self._enough(records, condition, self._number(records, condition, kind))
 
+    def different(self, records: str, value: str, condition: str) -> str:
+        """The number of different values, each of one unit, where enough units have one."""
+        if self.policy.one_row_per_unit:
+            return self.count(records, both(condition, f"{value} IS NOT NULL"))
+        self._counts_only()
+        counted = f"count(DISTINCT {chosen(condition, value)})"
+        return self._enough(records, both(condition, f"{value} IS NOT NULL"), counted)
+
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:

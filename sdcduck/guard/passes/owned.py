@@ -1,4 +1,4 @@
-"""What belongs to one unit is joined with that unit: an order of one customer, a stay of one patient.
+"""What belongs to one unit is joined and grouped with that unit: an order of one customer, a stay of one patient.
 
 The custodian says of which columns that holds, and it was looked at in all tables of the population (`sdc_protect`). So
 the equality of units says nothing more of the rows, and if it did, rows of two units would not meet all the same.
@@ -6,22 +6,22 @@ the equality of units says nothing more of the rows, and if it did, rows of two 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 
 from sqlglot import exp
 
-from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import conjuncts, owner, tables_of, text
+from sdcduck.guard.expressions import conjuncts, is_aggregate, is_query, tables_of, text
 from sdcduck.guard.passes.draft import Draft
+from sdcduck.guard.passes.owned_columns import OwnedColumns
 from sdcduck.quoting import folded
 
-_OF_ROWS = frozenset(["expressions", "from_", "joins", "where"])
-"""The clauses of a subquery whose rows are records; groups of them are an answer of their own."""
+_OF_RECORDS = frozenset(["expressions", "from_", "joins", "where", "with_"])
+_OF_GROUPS = _OF_RECORDS | {"group", "distinct", "having"}
+_ONE_OF_THEM = (exp.Min, exp.Max, exp.AnyValue, exp.ArgMin, exp.ArgMax)
 
 
 def join_on_units(draft: Draft) -> None:
-    """Equalities of what belongs to one unit say that the units are equal, too.
+    """Equalities of what belongs to one unit say that the units are equal, too; groups of it are groups of its units.
 
     ::
 
@@ -31,63 +31,28 @@ def join_on_units(draft: Draft) -> None:
         WHERE o.order_id IN (SELECT r.order_id FROM returned r)
         WHERE (o.order_id, o.customer_id) IN (SELECT r.order_id, r.customer_id FROM returned r)
 
+        SELECT avg(b.n) FROM (SELECT count(*) AS n FROM lines l GROUP BY l.order_id) b
+        SELECT avg(b.n) FROM (SELECT count(*) AS n FROM lines l GROUP BY l.order_id, l.customer_id) b
+
     >>> after(join_on_units, "SELECT count(*) AS n FROM regions")
     SELECT COUNT(*) AS "n" FROM "regions" AS "regions"
     """
-    ctes = {folded(cte.alias) for cte in draft.tree.find_all(exp.CTE)}
-    named = [policy for policy in draft.named if policy.owned and folded(policy.name) not in ctes]
-    if not named:
+    columns = OwnedColumns.of(draft.tree, draft.named, draft.types)
+    if columns is None:
         return
-    tables = _Tables({folded(policy.name): policy for policy in named}, draft.types)
-    for select in list(draft.tree.find_all(exp.Select)):
+    selects = list(draft.tree.find_all(exp.Select))
+    for select in selects:
+        _group_by_units(columns, select)
+    for select in selects:
         held = [*(select.args.get("joins") or []), *filter(None, [select.args.get("where")])]
         for clause in held:
             condition = clause.args.get("on") if isinstance(clause, exp.Join) else clause.this
             if condition is not None:
                 known = {text(part) for part in conjuncts(condition)}
                 for equality in list(_equalities(condition)):
-                    _tie(tables, equality, known)
-                for part in conjuncts(condition):
-                    if isinstance(part, exp.In):
-                        _look_for_units(tables, part)
-
-
-@dataclass(frozen=True)
-class _Owned:
-    """A column of what belongs to one unit.
-
-    Attributes:
-        of: the SELECT and the alias of its table.
-        kind: what it identifies, and of which tables.
-        unit: the column of the unit beside it.
-    """
-
-    of: tuple[int, str]
-    kind: tuple[str, str]
-    unit: exp.Column
-
-
-class _Tables:
-    """The tables that have such columns: their policies, and the types of all columns, by folded name."""
-
-    def __init__(self, policies: Mapping[str, Policy], types: Mapping[str, Mapping[str, exp.DataType]]) -> None:
-        self.policies, self.types = policies, types
-
-    def owned(self, node: exp.Expr) -> _Owned | None:
-        """What a column of one of the tables identifies; None: nothing that belongs to one unit."""
-        select = owner(node) if isinstance(node, exp.Column) and node.table else None
-        if select is None or not isinstance(node, exp.Column):
-            return None
-        table = next((one for one in tables_of(select) if one.alias_or_name == node.table), None)
-        policy = self.policies.get(folded(table.name)) if isinstance(table, exp.Table) else None
-        called = {folded(name): what for name, what in policy.owned}.get(folded(node.name)) if policy else None
-        if policy is None or policy.unit is None or called is None:
-            return None
-        unit = exp.column(policy.unit, node.table, quoted=True)
-        types = {folded(name): kind for name, kind in self.types[folded(policy.name)].items()}
-        unit.type = types.get(folded(policy.unit))
-        among = f"table {folded(policy.name)}" if policy.population is None else f"population {policy.population}"
-        return _Owned((id(select), node.table), (folded(called), among), unit)
+                    _tie(columns, equality, known)
+                for looked_for, is_known in list(_looked_for(condition)):
+                    _look_for_units(columns, looked_for, is_known=is_known)
 
 
 def _equalities(node: exp.Expr) -> Iterator[exp.EQ]:
@@ -101,25 +66,133 @@ def _equalities(node: exp.Expr) -> Iterator[exp.EQ]:
         yield node
 
 
-def _tie(tables: _Tables, equality: exp.EQ, known: set[str]) -> None:
-    one, other = tables.owned(equality.this), tables.owned(equality.expression)
+def _looked_for(node: exp.Expr, *, is_known: bool = False) -> Iterator[tuple[exp.In, bool]]:
+    """Where something is looked for among others, and whether it makes a difference there that it is NULL."""
+    if isinstance(node, (exp.And, exp.Or)):
+        yield from _looked_for(node.this, is_known=is_known)
+        yield from _looked_for(node.expression, is_known=is_known)
+    elif isinstance(node, (exp.Paren, exp.Not)):
+        yield from _looked_for(node.this, is_known=is_known or isinstance(node, exp.Not))
+    elif isinstance(node, exp.In):
+        yield node, is_known
+
+
+def _tie(columns: OwnedColumns, equality: exp.EQ, known: set[str]) -> None:
+    one, other = columns.owned(equality.this), columns.owned(equality.expression)
     if one is None or other is None or one.of == other.of or one.kind != other.kind:
         return
-    said = [exp.EQ(this=a.unit.copy(), expression=b.unit.copy()) for a, b in ((one, other), (other, one))]
+    units = columns.unit(one), columns.unit(other)
+    if units[0] is None or units[1] is None:
+        return
+    said = [exp.EQ(this=a.copy(), expression=b.copy()) for a, b in (units, reversed(units)) if a and b]
     if not known.intersection(map(text, said)):
         equality.replace(exp.Paren(this=exp.And(this=equality.copy(), expression=said[0])))
 
 
-def _look_for_units(tables: _Tables, node: exp.In) -> None:
-    """``order_id IN (SELECT order_id ..)``, which holds or does not, and is not asked what it is where it is NULL."""
-    query = node.args["query"].unnest() if node.args.get("query") is not None else None
-    if not isinstance(query, exp.Select) or len(query.selects) != 1:
-        return
-    if any(value and part not in _OF_ROWS for part, value in query.args.items()):
+def _look_for_units(columns: OwnedColumns, node: exp.In, *, is_known: bool) -> None:
+    """``order_id IN (SELECT order_id ..)``, which holds or does not, and is not asked what it is where it is NULL.
+
+    Args:
+        is_known: whether it is asked so, as behind NOT: then none of both may be missing.
+    """
+    query = _query_of(node)
+    if query is None or len(query.selects) != 1:
         return
     item = query.selects[0].unalias()
-    one, other = tables.owned(node.this), tables.owned(item)
+    one, other = columns.owned(node.this), columns.owned(item)
     if one is None or other is None or one.kind != other.kind or other.of[0] != id(query):
         return
-    node.set("this", exp.Tuple(expressions=[node.this, one.unit.copy()]))
-    query.append("expressions", exp.alias_(other.unit.copy(), other.unit.name, quoted=True))
+    if is_known and not (one.never_missing and other.never_missing):
+        return
+    unit = columns.unit(one)
+    query.set("distinct", None)  # which says nothing of what is among the values
+    if unit is None or columns.shown(query, columns.unit(other)) is None:
+        return
+    node.set("this", exp.Tuple(expressions=[node.this, unit.copy()]))
+
+
+def _query_of(node: exp.In) -> exp.Select | None:
+    query = node.args["query"].unnest() if node.args.get("query") is not None else None
+    return query if isinstance(query, exp.Select) else None
+
+
+def _group_by_units(columns: OwnedColumns, select: exp.Select) -> None:
+    """Group by the unit, too, where groups are of what belongs to it and are counted or averaged by a query around it.
+
+    Each would be published by itself else, one unit behind it: hidden, or with noise as large as it is. Where a number
+    may be missing it stays so, since records without one are one group.
+    """
+    if any(value and part not in _OF_GROUPS for part, value in select.args.items()):
+        return
+    keys = _keys(select)
+    owned = [found for found in map(columns.owned, keys) if found is not None and found.of[0] == id(select)]
+    owned = [found for found in owned if found.never_missing]
+    if not owned or not (_is_added_up(select) or _is_looked_in(columns, select)):
+        return
+    unit = columns.unit(owned[0])
+    group = select.args.get("group")
+    if unit is None or any(text(key) == text(unit) for key in keys):
+        return
+    if group is None or group.args.get("all"):
+        columns.add(select, unit)
+    else:
+        group.append("expressions", unit.copy())
+
+
+def _keys(select: exp.Select) -> list[exp.Expr]:
+    """The columns that a query groups by, where it has no subtotals."""
+    group, distinct = select.args.get("group"), select.args.get("distinct")
+    if distinct is not None and (group is not None or distinct.args.get("on") is not None):
+        return []
+    if distinct is not None or (group is not None and group.args.get("all")):
+        return [item.unalias() for item in select.selects if isinstance(item.unalias(), exp.Column)]
+    if group is None or any(value and part != "expressions" for part, value in group.args.items()):
+        return []
+    return [key for key in group.expressions if isinstance(key, exp.Column)]
+
+
+def _is_looked_in(columns: OwnedColumns, select: exp.Select) -> bool:
+    """Whether WHERE looks for what belongs to one unit among these groups, of which one column is shown."""
+    holder = select.parent.parent if isinstance(select.parent, exp.Subquery) else select.parent
+    group = select.args.get("group")
+    if not isinstance(holder, exp.In) or len(select.selects) != 1 or group is None or group.args.get("all"):
+        return False
+    clause = holder.find_ancestor(exp.Where, exp.Select)
+    asked = [is_known for found, is_known in _looked_for(clause.this) if found is holder] if clause is not None else []
+    one, other = columns.owned(holder.this), columns.owned(select.selects[0].unalias())
+    if not isinstance(clause, exp.Where) or not asked or one is None or other is None or one.kind != other.kind:
+        return False
+    return not asked[0] or (one.never_missing and other.never_missing)
+
+
+def _is_added_up(select: exp.Select) -> bool:
+    """Whether all that reads a query counts its rows or adds them up."""
+    holder = select.parent
+    if isinstance(holder, exp.Subquery):
+        around = holder.find_ancestor(exp.Select)
+        return isinstance(holder.parent, (exp.From, exp.Join)) and around is not None and _adds_up(around, holder)
+    if isinstance(holder, exp.CTE):
+        readers = [table for table in select.root().find_all(exp.Table) if folded(table.name) == folded(holder.alias)]
+        found = [(table.find_ancestor(exp.Select), table) for table in readers]
+        return bool(found) and all(around is not None and _adds_up(around, table) for around, table in found)
+    return False
+
+
+def _adds_up(around: exp.Select, source: exp.Expr) -> bool:
+    """Whether a query aggregates the rows of a source, or hands them on to one that does, and shows none of them."""
+    if all(source is not one for one in tables_of(around)):
+        return False
+    inner = source.this if isinstance(source, exp.Subquery) else None
+    figures = {
+        folded(item.alias_or_name)
+        for item in (inner.selects if isinstance(inner, exp.Select) else [])
+        if any(is_aggregate(node) and not isinstance(node, (exp.Count, exp.CountIf)) for node in item.walk())
+    }
+    parts = [*around.expressions, *filter(None, [around.args.get("having"), around.args.get("order")])]
+    aggregates = [node for part in parts for node in part.walk(prune=is_query) if is_aggregate(node)]
+    for node in aggregates:
+        if isinstance(node, _ONE_OF_THEM) and any(folded(one.name) in figures for one in node.find_all(exp.Column)):
+            return False  # the largest of all sums is one of a unit
+    if aggregates or around.args.get("group") is not None or around.args.get("distinct") is not None:
+        return True
+    return all(part in _OF_RECORDS for part, value in around.args.items() if value) and _is_added_up(around)

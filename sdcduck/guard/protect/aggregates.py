@@ -24,6 +24,7 @@ from sdcduck.guard.methods.threshold import Threshold
 from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
+from sdcduck.guard.protect.values import owned_values
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Role
 
@@ -43,6 +44,10 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
     if isinstance(node, exp.Count):
         if node.expressions:
             raise Refused("SDC051", "count of several columns")
+        found = owned_values(scope, node)
+        if found is not None:
+            value, chosen = found
+            return numbers.different(text(value), sql if chosen is None else both(sql, scope.condition_sql(chosen)))
         if isinstance(node.this, exp.Distinct):
             return numbers.units(*_with_units(scope, node.this, sql))
         if isinstance(node.this, exp.Star) or node.this is None or isinstance(node.this, exp.Literal):

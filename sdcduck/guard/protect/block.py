@@ -96,6 +96,8 @@ class Block:
         bounds: dict[str, tuple[float, ...]] = {}
         bands: dict[str, tuple[float, ...]] = {}
         others: dict[str, int] = {}
+        owned: set[str] = set()
+        identifying: set[str] = set()
         projections: list[exp.Expr] = []
         hidden = [exp.column(name, self.scope.alias, quoted=True) for name in self.scope.method.hidden()]
         for item in self.scope.select.expressions:
@@ -110,6 +112,10 @@ class Block:
                 counts.add(folded(name))
             if isinstance(value, exp.Column):
                 roles[folded(name)] = self.scope.role(value)
+                if self.scope.is_owned(value):
+                    owned.add(folded(name))
+                if self.scope.identifies(value):
+                    identifying.add(folded(name))
                 if roles[folded(name)] is Role.MEASURE:
                     measures[folded(name)] = self.scope.called(value)
                     self.scope.refuse_repeated(value)
@@ -152,6 +158,7 @@ class Block:
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
             rows_of=self.scope.rows_of, tables=self.scope.tables, missing=frozenset(missing),
             measures=measures, added=added, counts=frozenset(counts), bounds=bounds, bands=bands, others=others,
+            owned=frozenset(owned), identifying=frozenset(identifying),
         )  # fmt: skip
 
     def _has_windows(self) -> bool:

@@ -15,8 +15,9 @@ from sdcduck.guard.expressions import (
 )
 from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.materialize import compared, set_apart, values_of
+from sdcduck.guard.protect.multiplied import refuse_multiplied
 from sdcduck.guard.protect.own_records import Tied
-from sdcduck.guard.protect.scope import Scope, aliased, refuse_lists, refuse_multiplied
+from sdcduck.guard.protect.scope import Scope, aliased, refuse_lists
 from sdcduck.guard.protect.semijoins import is_never_null
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Relation, Role

@@ -44,6 +44,7 @@ class Figures:
         self.bounds: dict[str, tuple[float, ...]] = {}
         self.bands: dict[str, tuple[float, ...]] = {}
         self.others: dict[str, int] = {}
+        self.owned: set[str] = set()
 
     def column(self, sql: str, role: Role = Role.COMPUTED) -> str:
         """The name of a column; the same SQL has the same name again."""
@@ -88,7 +89,7 @@ class Figures:
             Label.UNIT, frozenset(self.roles), self.roles, policy,
             rows_of=self.scope.rows_of if several else (), tables=self.scope.tables, missing=frozenset(self.missing),
             measures=self.measures, added=self.added, counts=frozenset(self.counts), bounds=self.bounds,
-            bands=self.bands, others=self.others,
+            bands=self.bands, others=self.others, owned=frozenset(self.owned),
         )  # fmt: skip
 
     # --- The order of the rows of one unit --------------------------------------------------------------------------

@@ -34,6 +34,9 @@ class Numbers(Protocol):
     def units(self, condition: str, kind: int = 0) -> str:
         """Units, of one of their kinds where there are several."""
 
+    def different(self, value: str, condition: str) -> str:
+        """What belongs to one unit each, by what tells it apart: those of one unit are not those of another."""
+
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum; ``exact``: of whole or decimal numbers; ``rows``: how many it has in each row, nothing for one.
 
@@ -82,6 +85,10 @@ class OfRecords:
     def units(self, condition: str, kind: int = 0) -> str:
         """Units."""
         return self.method.units(self.records, condition, kind)
+
+    def different(self, value: str, condition: str) -> str:
+        """What belongs to one unit each."""
+        return self.method.different(self.records, value, condition)
 
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum, which the method makes exact where it is not."""
@@ -146,6 +153,10 @@ class OfUnits:
             return self.method.count(identifier(UNITS), condition)
         rows = self._column(f"count({chosen(condition, '1')})")
         return self.method.count(identifier(UNITS), f"{rows} > 0")
+
+    def different(self, value: str, condition: str) -> str:
+        """What belongs to one unit each: added up over the units, as rows are."""
+        return self.method.rows(identifier(UNITS), self._column(f"count(DISTINCT {chosen(condition, value)})"))
 
     def total(self, added: str, condition: str, called: str, rows: str, *, exact: bool, least: float = 0) -> Total:
         """A sum of the sums of units; a unit's own is the same in whatever order its records come."""

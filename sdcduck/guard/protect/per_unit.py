@@ -81,6 +81,8 @@ class _Groups:
                 role = scope.role(node)
             sql = self.figures.one_of_equal(node) if unit is None else text(unit)
             name = self._keys[text(node)] = self.figures.column(sql, role)
+            if scope.is_owned(node):
+                self.figures.owned.add(name)
             if role is Role.OTHER:
                 self.figures.others[name] = scope.kind_of(node)
         self.columns = list(self.figures.columns.values())

@@ -17,6 +17,7 @@ from sdcduck.guard.expressions import (
 from sdcduck.guard.methods import Method, method_class
 from sdcduck.guard.protect.bands import compared_with, is_band, is_compared, is_with_numbers, told
 from sdcduck.guard.protect.bins import steps_of
+from sdcduck.guard.protect.multiplied import multiplying, refuse_multiplied
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.total import is_total, refuse_lifted, refuse_uncaught, tried
 from sdcduck.guard.refusals import Refused
@@ -49,6 +50,7 @@ class Scope:
         select: the block.
         sources: its relations by alias, and what is looked for in EXISTS.
         units: the aliases of those of records; the first is the one that numbers are of.
+        multiplying: those of them whose rows tell the rows of the block apart.
         known: the relations that FROM may name.
         original: the block as it was, where its records may be looked at once more; None: they are not.
         policy: that it is answered under.
@@ -68,6 +70,7 @@ class Scope:
         self.progress, self.select, self.units = progress, select, tuple(units)
         self.sources = dict(sources)
         self.known, self.original = known, original
+        self.multiplying = multiplying(select, sources, units)
         refuse_multiplied(self.rows_of)
         self.alias = self.units[0]
         self.relation = sources[self.alias]
@@ -94,7 +97,8 @@ class Scope:
     @property
     def rows_of(self) -> tuple[str, ...]:
         """The tables of which a unit may have several rows, each as often as these are joined with others."""
-        return tuple(name for alias in self.units for name in self.sources[alias].rows_of)
+        every = tuple(name for alias in self.units for name in self.sources[alias].rows_of)
+        return tuple(name for alias in self.multiplying for name in self.sources[alias].rows_of) or every[:1]
 
     @property
     def tables(self) -> frozenset[str]:
@@ -164,6 +168,18 @@ class Scope:
                 return None
             name = shown.name
         return declared.get(folded(name))
+
+    def is_owned(self, node: exp.Expr) -> bool:
+        """Whether this is a column of what belongs to one unit."""
+        if not isinstance(node, exp.Column) or node.table not in self.units:
+            return False
+        return folded(node.name) in self.sources[node.table].owned
+
+    def identifies(self, column: exp.Column) -> bool:
+        """Whether no two rows of the block have one value of a column."""
+        if self.multiplying != (column.table,):
+            return False
+        return folded(column.name) in self.sources[column.table].identifying
 
     def refuse_repeated(self, measure: exp.Column) -> None:
         """Refuse to pass on what was added up for each unit where other rows of the unit repeat it.
@@ -393,24 +409,12 @@ def _measure_of_private_told(column: exp.Column) -> str:
 
 
 _OF_ONE_KIND = "units of one kind, of which each may have several of another; take all kinds together, also {}"
-_MOST_OF_A_TABLE, _MOST_OF_TABLES = 2, 3  # that have several rows of a unit, and are joined
 
 
 def refuse_query(*parts: exp.Expr | None) -> None:
     """Refuse subqueries in parts that take none; where records are looked at once more they are protected already."""
     if any(part is not None and part.find(exp.Query) is not None for part in parts):
         raise Refused("SDC046", _QUERY_INSIDE)
-
-
-def refuse_multiplied(rows_of: Sequence[str]) -> None:
-    """Refuse rows of a unit that are joined with each other again and again.
-
-    A unit with nine rows would have 387 million behind eight joins: how long that takes, or that it takes too long,
-    would tell that there is such a unit. And each number of rows would be another question with another noise.
-    """
-    often = max(map(list(rows_of).count, rows_of), default=0)
-    if often > _MOST_OF_A_TABLE or len(rows_of) > _MOST_OF_TABLES:
-        raise Refused("SDC033", "rows of one unit joined with each other again and again: GROUP BY the unit first")
 
 
 def refuse_lists(node: exp.Expr) -> None:

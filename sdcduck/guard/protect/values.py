@@ -42,7 +42,9 @@ _MOST_SUBTOTALS = 64
 def is_of_values(scope: Scope, node: exp.Expr) -> bool:
     """Whether this is count(DISTINCT ..), sum(DISTINCT ..), min or max of dimensions, and not of units or measures."""
     value = value_of(node)
-    if value is None or (isinstance(node, (exp.Sum, exp.Avg)) and family(value) not in ("whole", "decimal", "real")):
+    if value is None or owned_values(scope, node) is not None:
+        return False
+    if isinstance(node, (exp.Sum, exp.Avg)) and family(value) not in ("whole", "decimal", "real"):
         return False
     if isinstance(node, (exp.LogicalOr, exp.LogicalAnd)) and family(value) != "truth":
         return False
@@ -50,6 +52,18 @@ def is_of_values(scope: Scope, node: exp.Expr) -> bool:
     if not isinstance(node, exp.Count) and scope.has_measure(value):
         return counts_values(node) and scope.policy.privacy.holds and not isinstance(value, exp.Column)
     return bool(columns) and all(scope.kind_of(column) < 0 for column in columns)
+
+
+def owned_values(scope: Scope, node: exp.Expr) -> tuple[exp.Column, exp.Expr | None] | None:
+    """Of count(DISTINCT x), where each x belongs to one unit, such as an order: the column and the condition of a CASE.
+
+    Each unit has so many of them, and together they have the sum. As values, of which each has to be published, there
+    would be hardly any: one person is behind each of them.
+    """
+    if not isinstance(node, exp.Count) or not scope.method.groups_tell or value_of(node) is None:
+        return None
+    chosen, value, otherwise = case(node.this.expressions[0])
+    return (value, chosen) if isinstance(value, exp.Column) and scope.is_owned(value) and not otherwise else None
 
 
 def counts_values(node: exp.Expr) -> bool:

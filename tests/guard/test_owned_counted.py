@@ -1,0 +1,208 @@
+"""How many orders, stays or visits: what belongs to one unit is counted, grouped and looked for with its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import duckdb
+import pytest
+
+import sdcduck
+from sdcduck.guard import Guard, Refused, guard
+
+_TABLES = """
+CREATE TABLE stays AS SELECT i AS stay, i * 7 % 90 AS person, i % 4 AS ward, i % 11 AS days FROM range(400) t(i);
+CREATE TABLE tests AS SELECT CASE WHEN i % 40 = 7 THEN NULL ELSE i * 3 % 380 END AS of_stay, i * 21 % 380 AS of_visit,
+    i * 3 % 380 * 7 % 90 AS patient, i % 5 AS kind, (i * 13 % 70)::DECIMAL(9, 2) AS price FROM range(1200) t(i);
+CREATE TABLE drugs AS SELECT i % 400 AS of_stay, i % 400 * 7 % 90 AS patient, i // 400 % 3 AS drug, i % 9 AS day FROM range(1000) t(i);
+"""
+_POLICIES = (
+    ("stays", "person", ["stay", "ward", "days"], [], "{'stay': 'stay'}"),
+    ("tests", "patient", ["of_stay", "kind"], ["price"], "{'of_stay': 'stay'}"),
+    ("drugs", "patient", ["of_stay", "drug", "day"], [], "{'of_stay': 'stay'}"),
+)
+
+
+@contextmanager
+def _hospital(method: str) -> Iterator[tuple[duckdb.DuckDBPyConnection, Guard]]:
+    with sdcduck.connect(secret="the secret of the tests") as con:
+        con.execute(_TABLES)
+        for table, unit, dimensions, measures, owned in _POLICIES:
+            con.execute(f"FROM sdc_add_record_key('{table}', unit := '{unit}')").fetchall()
+            con.execute(
+                f"FROM sdc_protect('{table}', unit := '{unit}', dimensions := {dimensions}, measures := {measures}, "
+                f"method := '{method}', population := 'patients', owned := {owned}"
+                f"{', min_units := 1' if method == 'threshold' else ''})"
+            ).fetchall()
+        yield con, guard(con)
+
+
+_COUNTED = {
+    "of a table of them": (
+        "SELECT ward, count(DISTINCT stay) AS n FROM stays GROUP BY ward",
+        "SELECT ward, count(stay) AS n FROM stays GROUP BY ward",
+    ),
+    "of others": (
+        "SELECT drug, count(DISTINCT of_stay) AS n FROM drugs GROUP BY drug",
+        "SELECT drug, count(*) AS n FROM (SELECT DISTINCT drug, of_stay, patient FROM drugs) GROUP BY drug",
+    ),
+    "where some are missing": (
+        "SELECT count(DISTINCT of_stay) AS n FROM tests WHERE kind < 3",
+        "SELECT count(*) AS n FROM (SELECT DISTINCT of_stay, patient FROM tests WHERE kind < 3 AND of_stay IS NOT NULL)",
+    ),
+    "in FILTER and CASE": (
+        "SELECT count(DISTINCT of_stay) FILTER (WHERE drug = 1) AS a, count(DISTINCT CASE WHEN drug = 2 THEN of_stay END) AS b FROM drugs",
+        "SELECT (SELECT count(DISTINCT of_stay) FROM drugs WHERE drug = 1) AS a, "
+        "(SELECT count(DISTINCT of_stay) FROM drugs WHERE drug = 2) AS b",
+    ),
+    "of a subquery": (
+        "SELECT d, count(DISTINCT s) AS n FROM (SELECT drug AS d, of_stay AS s, patient FROM drugs WHERE day > 3) GROUP BY d",
+        "SELECT drug AS d, count(DISTINCT of_stay) AS n FROM drugs WHERE day > 3 GROUP BY d",
+    ),
+    "behind a join": (
+        "SELECT ward, count(DISTINCT stay) AS n FROM stays LEFT JOIN drugs ON of_stay = stay AND drug = 1 GROUP BY ward",
+        "SELECT ward, count(*) AS n FROM stays GROUP BY ward",
+    ),
+    "different ones": (
+        "SELECT count(*) AS n FROM (SELECT DISTINCT of_stay FROM drugs WHERE drug = 2)",
+        "SELECT count(*) AS n FROM (SELECT DISTINCT of_stay, patient FROM drugs WHERE drug = 2)",
+    ),
+    "groups of them": (
+        "SELECT n, count(*) AS stays FROM (SELECT of_stay, count(*) AS n FROM drugs GROUP BY of_stay) GROUP BY n",
+        "SELECT n, count(*) AS stays FROM (SELECT of_stay, count(*) AS n FROM drugs GROUP BY of_stay, patient) GROUP BY n",
+    ),
+    "groups in WITH, read twice": (
+        "WITH a AS (SELECT of_stay, count(*) AS n FROM drugs GROUP BY 1), b AS (SELECT of_stay FROM a WHERE n > 2) "
+        "SELECT ward, count(*) AS m FROM b JOIN stays ON stay = b.of_stay GROUP BY ward",
+        "WITH a AS (SELECT of_stay, patient, count(*) AS n FROM drugs GROUP BY 1, 2), "
+        "b AS (SELECT of_stay, patient FROM a WHERE n > 2) "
+        "SELECT ward, count(*) AS m FROM b JOIN stays ON stay = b.of_stay AND person = patient GROUP BY ward",
+    ),
+    "GROUP BY ALL": (
+        "SELECT drug, count(*) AS n FROM (SELECT drug, of_stay, max(day) AS last FROM drugs GROUP BY ALL HAVING count(*) > 0) GROUP BY drug",
+        "SELECT drug, count(*) AS n FROM (SELECT drug, of_stay, patient, max(day) AS last FROM drugs GROUP BY ALL HAVING count(*) > 0) "
+        "GROUP BY drug",
+    ),
+    "a subquery tied by it": (
+        "SELECT ward, count(*) AS n FROM stays s JOIN (SELECT DISTINCT of_stay FROM drugs WHERE drug = 1) d ON d.of_stay = s.stay GROUP BY ward",
+        "SELECT ward, count(*) AS n FROM stays s JOIN (SELECT DISTINCT of_stay, patient FROM drugs WHERE drug = 1) d "
+        "ON d.of_stay = s.stay AND d.patient = s.person GROUP BY ward",
+    ),
+    "a query of WITH tied by it": (
+        "WITH d AS (SELECT of_stay, day FROM drugs WHERE drug = 1) SELECT ward, count(*) AS n FROM stays, d WHERE stay = of_stay AND day < days "
+        "GROUP BY ward",
+        "WITH d AS (SELECT of_stay, day, patient FROM drugs WHERE drug = 1) SELECT ward, count(*) AS n FROM stays, d "
+        "WHERE stay = of_stay AND patient = person AND day < days GROUP BY ward",
+    ),
+    "among groups": (
+        "SELECT ward, count(*) AS n FROM stays WHERE stay IN (SELECT of_stay FROM drugs GROUP BY of_stay HAVING count(*) > 2) GROUP BY ward",
+        "SELECT ward, count(*) AS n FROM stays WHERE (stay, person) IN "
+        "(SELECT of_stay, patient FROM drugs GROUP BY of_stay, patient HAVING count(*) > 2) GROUP BY ward",
+    ),
+    "among different ones": (
+        "SELECT ward, count(*) AS n FROM stays WHERE stay IN (SELECT DISTINCT of_stay FROM drugs WHERE drug = 1) GROUP BY ward",
+        "SELECT ward, count(*) AS n FROM stays WHERE (stay, person) IN (SELECT of_stay, patient FROM drugs WHERE drug = 1) GROUP BY ward",
+    ),
+    "among others of a subquery": (
+        "SELECT count(*) AS n FROM stays WHERE stay IN (SELECT d.s FROM (SELECT of_stay AS s FROM drugs WHERE drug = 1) d)",
+        "SELECT count(*) AS n FROM stays WHERE stay IN (SELECT of_stay FROM drugs WHERE drug = 1)",
+    ),
+    "not among": (
+        "SELECT ward, count(*) AS n FROM stays WHERE stay NOT IN (SELECT of_stay FROM drugs WHERE drug = 2) GROUP BY ward",
+        "SELECT ward, count(*) AS n FROM stays WHERE NOT EXISTS (FROM drugs WHERE drug = 2 AND of_stay = stay AND patient = person) "
+        "GROUP BY ward",
+    ),
+    "among or not, in OR": (
+        "SELECT count(*) AS n FROM stays WHERE ward = 1 OR stay NOT IN (SELECT of_stay FROM drugs WHERE drug = 2) "
+        "OR stay IN (SELECT of_stay FROM drugs WHERE day = 3)",
+        "SELECT count(*) AS n FROM stays WHERE ward = 1 OR NOT EXISTS (FROM drugs WHERE drug = 2 AND of_stay = stay AND patient = person) "
+        "OR EXISTS (FROM drugs WHERE day = 3 AND of_stay = stay AND patient = person)",
+    ),
+    "means of each": (
+        "SELECT avg(n) AS m FROM (SELECT count(*) AS n FROM drugs GROUP BY of_stay)",
+        "SELECT avg(n) AS m FROM (SELECT count(*) AS n FROM drugs GROUP BY of_stay, patient)",
+    ),
+    "two tables of them, each with their stay": (
+        "SELECT a.drug, b.drug AS other, count(DISTINCT a.person) AS n "
+        "FROM (SELECT s.person, stay, drug, day FROM drugs JOIN stays s ON stay = of_stay) a "
+        "JOIN (SELECT s.person, stay, drug, day FROM drugs JOIN stays s ON stay = of_stay) b ON a.person = b.person "
+        "WHERE a.day < b.day AND a.stay = b.stay GROUP BY ALL",
+        "SELECT a.drug, b.drug AS other, count(DISTINCT a.patient) AS n FROM drugs a JOIN drugs b "
+        "ON a.patient = b.patient WHERE a.day < b.day AND a.of_stay = b.of_stay GROUP BY ALL",
+    ),
+}
+
+
+def _rows(one: Guard, query: str) -> list[tuple[object, ...]]:
+    return sorted((tuple(row.values()) for row in one.sql(query).to_pylist()), key=repr)
+
+
+@pytest.fixture(scope="module")
+def exact() -> Iterator[tuple[duckdb.DuckDBPyConnection, Guard]]:
+    with _hospital("threshold") as made:
+        yield made
+
+
+@pytest.mark.parametrize("question", _COUNTED)
+def test_it_is_the_answer_of_duckdb(exact: tuple[duckdb.DuckDBPyConnection, Guard], question: str) -> None:
+    con, one = exact
+    asked, _ = _COUNTED[question]
+    assert _rows(one, asked) == sorted(con.cursor().execute(asked).fetchall(), key=repr) != []
+
+
+@pytest.mark.parametrize("method", ["cell_key", "rounding"])
+def test_the_noise_is_that_of_the_units(method: str) -> None:
+    # Of 400 stays of 90 persons: were each published by itself, some 240 would be left.
+    with _hospital(method) as (_, one):
+        for asked, by_units in _COUNTED.values():
+            assert _rows(one, asked) == _rows(one, by_units) != []
+        assert abs(one.sql("SELECT count(DISTINCT stay) AS n FROM stays").to_pylist()[0]["n"] - 400) < 20
+
+
+def test_records_without_a_number_are_one_group(exact: tuple[duckdb.DuckDBPyConnection, Guard]) -> None:
+    # 30 tests are of no stay: a group of several persons, which no group of a person is.
+    con, one = exact
+    for query in (
+        "SELECT count(*) AS n FROM (SELECT of_stay, count(*) AS m FROM tests GROUP BY of_stay)",
+        "SELECT count(*) AS n FROM (SELECT DISTINCT of_stay FROM tests)",
+        "SELECT max(m) AS n FROM (SELECT of_stay, count(*) AS m FROM tests GROUP BY of_stay)",
+    ):
+        assert _rows(one, query) == con.cursor().execute(query).fetchall()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        # NOT IN is so for no stay where there is a NULL among those that it is looked for in, or it is one itself.
+        "SELECT count(*) FROM stays WHERE stay NOT IN (SELECT of_stay FROM tests)",
+        "SELECT count(*) FROM tests WHERE of_stay NOT IN (SELECT stay FROM stays)",
+        "SELECT count(*) FROM stays WHERE stay NOT IN (SELECT d.of_stay FROM stays s LEFT JOIN drugs d ON d.of_stay = s.stay)",
+        # Rows of one unit, joined again and again: a number of tests is none of stays.
+        "SELECT count(*) FROM drugs a JOIN drugs b ON a.patient = b.patient JOIN tests c ON c.patient = a.patient "
+        "JOIN tests d ON d.patient = a.patient",
+        "SELECT count(*) FROM stays JOIN drugs a ON a.of_stay = stay JOIN drugs b ON b.of_stay = stay JOIN tests c ON c.of_stay = stay "
+        "JOIN tests d ON d.of_stay = stay",
+    ],
+)
+def test_others_stay_refused(exact: tuple[duckdb.DuckDBPyConnection, Guard], query: str) -> None:
+    with pytest.raises(Refused, match=r"SDC044|SDC033"):
+        exact[1].sql(query)
+
+
+def test_a_list_of_them_is_a_table_of_groups(exact: tuple[duckdb.DuckDBPyConnection, Guard]) -> None:
+    con, one = exact
+    query = "SELECT of_stay, count(*) AS n FROM drugs GROUP BY of_stay ORDER BY n DESC, of_stay LIMIT 3"
+    assert [tuple(row.values()) for row in one.sql(query).to_pylist()] == con.cursor().execute(query).fetchall()
+    with_largest = (
+        "SELECT max(s) AS most FROM (SELECT sum(price) AS s FROM tests WHERE of_stay IS NOT NULL GROUP BY of_stay)"
+    )
+    assert _rows(one, with_largest) == con.cursor().execute(with_largest).fetchall()
+
+
+def test_what_is_known_of_them_is_stored() -> None:
+    with _hospital("threshold") as (con, _):
+        stored = {
+            policy.name: (policy.identifying, policy.never_missing) for policy in sdcduck.catalog.policies(con.cursor())
+        }
+        assert stored == {"drugs": ((), ("of_stay",)), "stays": (("stay",), ("stay",)), "tests": ((), ())}
