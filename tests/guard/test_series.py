@@ -27,6 +27,14 @@ ANSWERED = [
     "SELECT count(*) AS n FROM patients JOIN range(20, 40) a(age) USING (age)",
     "SELECT a.age, count(p.id) AS n FROM range(0, 100) a(age) LEFT JOIN patients p ON p.age = a.age GROUP BY a.age",
     "SELECT count(*) AS n FROM patients WHERE age IN (SELECT * FROM range(20, 30))",
+    # Calendars of dashboards: up to today, and of the days that are published.
+    "SELECT CAST(unnest(generate_series(date_trunc('month', CURRENT_DATE - INTERVAL '6' MONTHS), "
+    "date_trunc('month', CURRENT_DATE - INTERVAL '1' MONTH), INTERVAL '1' MONTH)) AS DATE) AS m",
+    "WITH r AS (SELECT range AS d FROM range(CURRENT_DATE - INTERVAL 7 DAY, CURRENT_DATE, INTERVAL 1 DAY)) "
+    "SELECT r.d, coalesce(n, 0) AS n FROM r LEFT JOIN (SELECT day, count(*) AS n FROM visits GROUP BY day) s ON s.day = r.d",
+    "SELECT unnest(generate_series(date_trunc('month', min(day)), date_trunc('month', max(day)), CAST('1 month' AS INTERVAL))) AS m FROM visits",
+    "SELECT d.m, count(v.day) AS n FROM generate_series(date_trunc('year', DATE '2024-05-01'), DATE '2024-12-01', '1 month'::INTERVAL) d(m) "
+    "LEFT JOIN visits v ON date_trunc('month', v.day) = d.m GROUP BY 1",
 ]
 
 
@@ -47,6 +55,8 @@ def test_a_series_without_a_name_for_its_column_has_that_of_the_table(exact: Gua
         ("SELECT * FROM range(1000000)", "SDC002: .*10000 values"),
         ("SELECT * FROM range(DATE '0001-01-01', DATE '9999-01-01', INTERVAL 1 DAY)", "SDC002: .*10000 values"),
         ("SELECT generate_series(1, 1000000)", "SDC002: .*10000 values"),
+        ("SELECT count(*) FROM range(CURRENT_DATE - INTERVAL 100 YEAR, CURRENT_DATE, INTERVAL 1 DAY)", "SDC002: .*10000"),
+        ("SELECT * FROM range(CURRENT_DATE, CURRENT_DATE, '1 fortnight'::INTERVAL)", "by steps of anything but a constant"),
         ("SELECT range(1, n, n) FROM (SELECT count(*) AS n FROM patients)", "by steps of anything but a constant"),
         ("SELECT count(*) FROM patients, range(age) t(i)", "SDC044"),
         ("SELECT count(*) FROM patients WHERE len(range(age)) > 3", "SDC010: .*range of single records"),

@@ -73,7 +73,8 @@ def _look_at(series: exp.GenerateSeries) -> None:
 
 _LOOKED_AT = "looked at"
 _ENDS = ("start", "end", "step")
-_FROM_ROWS = (exp.Column, exp.Query, exp.Placeholder, exp.Parameter, exp.AggFunc)
+_WHEN_ASKED = (exp.CurrentDate, exp.CurrentTimestamp, exp.Localtimestamp, exp.TimestampTrunc, exp.DateTrunc)
+_FROM_ROWS = (exp.Column, exp.Query, exp.Placeholder, exp.Parameter, exp.AggFunc, *_WHEN_ASKED)
 
 
 def length_of(series: exp.GenerateSeries) -> int:
@@ -117,10 +118,19 @@ def _constant(node: exp.Expr | None) -> tuple[str, int] | None:
         time = _time(node.this.this)
         return None if time is None else ("time", (time - datetime.min) // timedelta(microseconds=1))
     if isinstance(node, exp.Interval) and isinstance(node.this, exp.Literal) and isinstance(node.unit, exp.Var):
-        number, unit = node.this.this, _SHORTEST.get(folded(node.unit.name).removesuffix("s"))
-        if unit is not None and number.isascii() and number.isdecimal() and len(number) <= 5:
-            return "span", int(number) * (unit // timedelta(microseconds=1))
+        return _span(node.this.this, node.unit.name)
+    if type(node) is exp.Cast and node.to.is_type("interval") and isinstance(node.this, exp.Literal):
+        number, _, unit = node.this.this.partition(" ")  # '1 month'::INTERVAL
+        return _span(number, unit)
     return None
+
+
+def _span(number: str, unit: str) -> tuple[str, int] | None:
+    """How long so many of a unit of time are at least."""
+    least = _SHORTEST.get(folded(unit).removesuffix("s"))
+    if least is None or not (number.isascii() and number.isdecimal() and len(number) <= 5):
+        return None
+    return "span", int(number) * (least // timedelta(microseconds=1))
 
 
 def _time(text: str) -> datetime | None:
