@@ -34,8 +34,8 @@ def open_guard(
     """A guard over a connection that sdcduck is installed on, or over a file.
 
     A file is opened for reading in an instance of its own that nobody else holds, with access to files, network,
-    extensions and Python objects switched off and its settings locked. Of a connection of yours one setting is changed, for
-    its whole instance: with DuckDB 2.0, optimizers that change answers are added to ``disabled_optimizers``.
+    extensions and Python objects switched off and its settings locked. Of a connection of yours one setting is changed,
+    for its whole instance: with DuckDB 2.0, optimizers that change answers are added to ``disabled_optimizers``.
 
     Args:
         database: the connection, or the file; it must have policies (`sdc_protect`).

@@ -53,7 +53,9 @@ def test_what_changes_answers_is_switched_off_over_a_connection() -> None:
             con.execute("SET disabled_optimizers = 'join_order'")
             if locked:
                 con.execute("SET lock_configuration = true")
-                with pytest.raises(sdcduck.SDCError, match=r"SET disabled_optimizers = 'join_order,distinct.* before lock"):
+                with pytest.raises(
+                    sdcduck.SDCError, match=r"SET disabled_optimizers = 'join_order,distinct.* before lock"
+                ):
                     sdcduck.open_guard(con)
                 continue
             for _ in range(2):
