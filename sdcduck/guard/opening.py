@@ -34,7 +34,8 @@ def open_guard(
     """A guard over a connection that sdcduck is installed on, or over a file.
 
     A file is opened for reading in an instance of its own that nobody else holds, with access to files, network,
-    extensions and Python objects switched off and its settings locked.
+    extensions and Python objects switched off and its settings locked. Of a connection of yours one setting is changed,
+    for its whole instance: with DuckDB 2.0, optimizers that change answers are added to ``disabled_optimizers``.
 
     Args:
         database: the connection, or the file; it must have policies (`sdc_protect`).
@@ -59,6 +60,7 @@ def open_guard(
             raise SDCError("raw records are shown of a file only: a connection shows them anyway")
         if allow_dirs:
             raise SDCError("folders are allowed with a file: a connection reads what its database may")
+        _switch_off_optimizers(database)
         return Guard(database, role=role, seconds=seconds, log=written, plans_only=plans_only, records=records)
     if raw and records is not None:
         raise SDCError("raw records are shown of a file only: those of an engine its own users see")
@@ -114,6 +116,32 @@ def _lock(con: duckdb.DuckDBPyConnection, folders: list[str], settings: Mapping[
         elif not set(folders) <= set(allowed) or len(allowed) > len(folders) + 1:  # and one of DuckDB's own
             con.close()
             raise duckdb.InvalidInputException
+
+
+def _switch_off_optimizers(con: duckdb.DuckDBPyConnection) -> None:
+    """Add optimizers that change answers to those which are off in somebody's instance.
+
+    DuckDB has no such setting for one connection.
+
+    Raises:
+        SDCError: its settings are locked, so that they stay on.
+    """
+    wrong = str(LOCKED.get("disabled_optimizers", "")).split(",")
+    if wrong == [""]:  # before DuckDB 2.0
+        return
+    with _OPENING:
+        [[text]] = con.cursor().execute("SELECT current_setting('disabled_optimizers')").fetchall()
+        off = [name.strip() for name in str(text).split(",") if name.strip()]
+        if set(wrong) <= set(off):
+            return
+        everything = ",".join(dict.fromkeys([*off, *wrong]))
+        try:
+            con.cursor().execute(f"SET disabled_optimizers = {sql_value(everything)}")
+        except duckdb.InvalidInputException:
+            raise SDCError(
+                "the settings of this database are locked, and optimizers of DuckDB 2.0 that change answers are on: "
+                f"SET disabled_optimizers = '{everything}' before lock_configuration"
+            ) from None
 
 
 @rehearses

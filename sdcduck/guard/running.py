@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from sdcduck.errors import SDCError
 from sdcduck.guard.engines.asking import stop_waiting
 from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import as_texts, without_labels
@@ -204,6 +205,28 @@ def plans_once(con: duckdb.DuckDBPyConnection) -> bool:
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning, r"sdcduck\.guard\.running")
 
 
+_MEANING: Mapping[str, object] = {
+    "integer_division": False, "default_null_order": "NULLS_LAST", "default_order": "ASCENDING",
+    "scalar_subquery_error_on_multiple_rows": True, "ieee_floating_point_ops": True, "old_implicit_casting": False,
+}  # fmt: skip
+"""Settings by which SQL means something else, as they are when nobody has set them."""
+
+
+def as_unset(con: duckdb.DuckDBPyConnection) -> str:
+    """What gives a session the settings of `_MEANING`, where whoever has the instance has set others; mostly nothing.
+
+    The guard writes SQL and judges SQL, and a text has to mean the same through every door: with ``integer_division``
+    a mean would be a whole number, with another ``default_order`` a p-table another one.
+    """
+    shown = ", ".join(f"current_setting('{name}')" for name in _MEANING)
+    [found] = con.execute(f"SELECT {shown}").fetchall()
+    return "; ".join(
+        f"SET SESSION {name} = '{meant}'"
+        for (name, meant), now in zip(_MEANING.items(), found, strict=True)
+        if now != meant
+    )
+
+
 class Limited:
     """Asks, each time on a cursor of its own and for so long as a question may take.
 
@@ -219,6 +242,8 @@ class Limited:
     ) -> None:
         self._con, self._alone, self.seconds = con, alone, seconds
         self._path = None if database is None else literal("system.main,{0}.main,{0}.sdc".format(identifier(database)))
+        self._unset = as_unset(con)
+        self._as_unset(con)
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A cursor for one question, on which no macro runs in place of DuckDB's function of its name.
@@ -230,8 +255,20 @@ class Limited:
     @in_memory()
     def settled(self, cursor: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
         """A cursor of whoever holds the connection, as `cursor` has it."""
+        self._as_unset(cursor)
         if self._path is not None:
             cursor.execute(f"SET search_path = {self._path}")
+        return cursor
+
+    def _as_unset(self, cursor: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+        if self._unset:
+            try:
+                cursor.execute(self._unset)
+            except duckdb.InvalidInputException:  # they are locked
+                raise SDCError(
+                    "settings by which questions mean something else are locked; before lock_configuration say "
+                    f"{self._unset}"
+                ) from None
         return cursor
 
     @in_memory()
@@ -241,11 +278,11 @@ class Limited:
 
     def value(self, sql: str) -> Any:
         """The first value of a query that the guard asks for itself."""
-        return self._ask(lambda cursor: cursor.execute(sql).fetchall()[0][0], self._plain_cursor())
+        return self._ask(lambda cursor: cursor.execute(sql).fetchall()[0][0], self._as_unset(self._plain_cursor()))
 
     def rows(self, sql: str) -> list[tuple[Any, ...]]:
         """All rows of such a query."""
-        return self._ask(lambda cursor: cursor.execute(sql).fetchall(), self._plain_cursor())
+        return self._ask(lambda cursor: cursor.execute(sql).fetchall(), self._as_unset(self._plain_cursor()))
 
     def ask(self, question: Callable[[duckdb.DuckDBPyConnection], _Answer]) -> _Answer:
         """The answer of a function of a `cursor`.

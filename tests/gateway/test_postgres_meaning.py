@@ -241,3 +241,13 @@ def test_a_parameter_is_a_pattern(served: Served) -> None:
             "SELECT 'a_b' LIKE %s, 'axb' LIKE %s, 'A_b' ILIKE %s", (r"a\_b", r"a\_b", r"a\_b")
         ).fetchall()
     assert found == [(True, False, True)]
+
+
+@pytest.mark.parametrize("beside", ["", "WHERE 'x' = E'x'", "WHERE to_char(DATE '2024-01-01', 'YYYY') = '2024'"])
+def test_null_is_last_whatever_else_stands_in_a_question(meant: Guard, beside: str) -> None:
+    """With words of PostgreSQL beside it ORDER BY .. DESC had NULL first, and without them last."""
+    values = "(SELECT unnest([3, NULL, 1]) AS n) t"
+    assert _rows(meant, f"SELECT n FROM {values} {beside} ORDER BY n DESC LIMIT 1") == [(3,)]
+    ranked = f"SELECT n, rank() OVER (ORDER BY n DESC) AS place FROM {values} {beside} ORDER BY place LIMIT 1"
+    assert _rows(meant, ranked) == [(3, 1)]
+    assert _rows(meant, f"SELECT n FROM {values} {beside} ORDER BY n DESC NULLS FIRST LIMIT 1") == [(None,)]

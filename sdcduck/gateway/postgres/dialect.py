@@ -9,6 +9,9 @@ from sqlglot.errors import SqlglotError
 from sdcduck.quoting import folded
 
 _POSTGRES = Dialect.get_or_raise("postgres")
+READ_FOR_DUCKDB = Dialect.get_or_raise("postgres")
+"""PostgreSQL's words in DuckDB's order: ORDER BY .. DESC has NULL last, whatever else stands in a question."""
+READ_FOR_DUCKDB.NULL_ORDERING = "nulls_are_last"
 UNREADABLE = (SqlglotError, RecursionError, TypeError, ValueError, AttributeError, LookupError)
 """What sqlglot raises for texts that it does not read, on purpose or not, as for TABLE ?"""
 

@@ -15,7 +15,7 @@ import sqlglot
 from sqlglot import TokenType, exp
 
 from sdcduck.gateway.postgres import templates
-from sdcduck.gateway.postgres.dialect import UNREADABLE, ended, is_large, listed_in, with_quoted_names
+from sdcduck.gateway.postgres.dialect import READ_FOR_DUCKDB, UNREADABLE, ended, is_large, listed_in, with_quoted_names
 from sdcduck.gateway.postgres.parameters import parts_of
 from sdcduck.gateway.postgres.patterns import CALLED, LIKE, must_be_settled, settle_patterns
 from sdcduck.quoting import folded
@@ -57,6 +57,8 @@ def to_duckdb(sql: str, database: str) -> str:
     "SELECT COUNT(*) FROM people WHERE region IN ('North', 'South')"
     >>> to_duckdb("FROM people SELECT count(*)", "census")
     'FROM people SELECT count(*)'
+    >>> to_duckdb("SELECT n FROM t WHERE a = E'x' ORDER BY n DESC, m DESC NULLS FIRST", "")
+    "SELECT n FROM t WHERE a = 'x' ORDER BY n DESC, m DESC NULLS FIRST"
     """
     return _known(sql, database) if len(sql) <= _LONGEST_KNOWN else _read(sql, database)
 
@@ -77,7 +79,8 @@ def _read(sql: str, database: str) -> str:
             plain = sqlglot.parse(ended(sql), read="duckdb")
             if not LIKE.search(sql) or not any(must_be_settled(tree) for tree in plain if tree is not None):
                 return sql
-        trees = sqlglot.parse(ended(_renamed(sql, dialect)), read=dialect)
+        read = READ_FOR_DUCKDB if dialect == "postgres" else dialect
+        trees = sqlglot.parse(ended(_renamed(sql, dialect)), read=read)
     except UNREADABLE:
         return _read_as_postgres(with_quoted_names(sql), database)
     return _written(trees, sql, database)
@@ -88,7 +91,7 @@ _known = lru_cache(maxsize=2000)(_read)
 
 def _read_as_postgres(sql: str, database: str) -> str:
     try:
-        return _written(sqlglot.parse(ended(_renamed(sql, "postgres")), read="postgres"), sql, database)
+        return _written(sqlglot.parse(ended(_renamed(sql, "postgres")), read=READ_FOR_DUCKDB), sql, database)
     except UNREADABLE:
         return sql
 
