@@ -114,6 +114,7 @@
 --| @column changed BIGINT: records whose value is another one, or gone
 --| @column suppressed BIGINT: records whose value is gone
 --| @column il DOUBLE: information loss in per cent; NULL for what are no numbers, and where numbers of no variation changed
+--| @column il1s DOUBLE: mean of |change| / (sqrt(2) sd_original): times `n` it is what IL1s of sdcMicro's `dUtility` adds up
 --| @column mean_original DOUBLE: mean before
 --| @column mean_protected DOUBLE: mean after
 --| @column sd_original DOUBLE: standard deviation before
@@ -131,6 +132,36 @@
 --| age         | 12 |      12 |          0 | 37.5 |   44.0 |     44.0 |   13.0 |   11.0
 --| income      | 12 |      12 |          0 | 46.3 | 3596.0 |   3596.0 | 2193.0 | 1607.0
 --| @source Domingo-Ferrer and Torra (2001), "A quantitative comparison of disclosure control methods for microdata"
+
+--| sdc_mask_risk(original, protected, columns := [], width := 0.05, id := NULL) -> TABLE
+--| What masked numbers still tell: how many lie near the originals, and how many records are found by them.
+--|
+--| For each column, and with `column_name` NULL for all together. Interval disclosure, as `dRisk` of sdcMicro has it, counts the
+--| records whose originals lie within `width` standard deviations of what was published, in every column. Linkage asks for whom the
+--| nearest of all masked records is the own: distances are Euclidean between columns divided by their standard deviations, and among
+--| equally near ones somebody would guess. Whoever links has the very originals here, which is the worst case.
+--|
+--| @args_of sdc_mask_loss
+--| @arg columns VARCHAR[]: the columns of numbers that are compared; []: all that both have, but for `id`
+--| @arg width DOUBLE: how far an original may lie from its masked number to be near, in standard deviations of the original column
+--| @column column_name VARCHAR: the column; NULL: all of them together
+--| @column n BIGINT: records that have the numbers in both tables
+--| @column within BIGINT: those whose originals lie near the masked numbers; one that has not changed is near
+--| @column interval_risk DOUBLE: their share
+--| @column linked DOUBLE: how many records are expected to be linked rightly
+--| @column linkage_risk DOUBLE: their share
+--| @column by_chance DOUBLE: the share that would be by lot, 1/n
+--| @example
+--| SELECT column_name, n, within, round(interval_risk, 3) AS interval_risk, linked, round(linkage_risk, 3) AS linkage_risk
+--| FROM sdc_mask_risk('people', '(FROM sdc_microaggregate(''people'', [''age'', ''income''], k := 4))', ['age', 'income'],
+--|     width := 0.5, id := 'person_id');
+--| @output
+--| column_name |  n | within | interval_risk | linked | linkage_risk
+--| ------------+----+--------+---------------+--------+-------------
+--| age         | 12 |      8 |         0.667 |    2.0 |        0.167
+--| income      | 12 |      9 |          0.75 |    2.0 |        0.167
+--| NULL        | 12 |      6 |           0.5 |    2.5 |        0.208
+--| @source Domingo-Ferrer and Torra (2001), "Disclosure control methods and information loss for microdata"; R package sdcMicro (dRisk)
 
 --| sdc_mask_plan(source, keys := [], measures := [], k := 3, hierarchies := NULL, suppress_limit := 0.05, mask := 'microaggregation', weight := NULL, id := NULL) -> TABLE
 --| The steps from a risky file to one that can be released, with the risk that is left and what is lost after each.
