@@ -1290,7 +1290,8 @@ def roc(
 @table_function("sdc_round_table")
 def round_table(
     con: DuckDBPyConnection, /, publication: str, base: int = 3, method: str = "small_counts", freq: str | None = None,
-    extend_zeros: bool = False, seed: int | None = None
+    extend_zeros: bool = False, max_round: int | None = None, identify_new: bool = True, zero_candidates: bool = False,
+    force_inner: bool = False, seed: int | None = None
 ) -> DuckDBPyRelation:
     """The counts of a publication rounded, so that no small count is shown: an alternative to suppression."""
 
