@@ -1,6 +1,6 @@
 -- Masking: records whose values are changed before they are released. All of it needs Python.
 
---| sdc_microaggregate(source, columns := [], k := 3, method := 'mdav', by := [], gamma := NULL, pieces := NULL, id := NULL, nulls := 'refuse', time_limit := NULL, weight := NULL) -> TABLE
+--| sdc_microaggregate(source, columns := [], k := 3, method := 'mdav', by := [], gamma := NULL, pieces := NULL, id := NULL, nulls := 'refuse', time_limit := NULL, weight := NULL, average := 'mean') -> TABLE
 --| Records whose numbers are the means of groups of at least k similar records.
 --|
 --| The distance of two records is Euclidean, between columns divided by their standard deviations, so that the groups do
@@ -16,6 +16,7 @@
 --| | `optimal` | of one column: the best groups that there are |
 --| | `onedims` | each column by itself, k sorted records in turn, as sdcMicro does |
 --| | `single` | k records in turn, sorted by the first of the columns, as sdcMicro does |
+--| | `simple` | k records in turn, in the order of `id`, as sdcMicro does with records as they come |
 --| | `pca` | k records in turn, sorted by the first principal component, as sdcMicro does |
 --|
 --| No record can be told from the k - 1 others of its group by the columns that are masked together, whatever else is
@@ -43,6 +44,7 @@
 --| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is in the columns of that list, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
 --| @arg time_limit DOUBLE: of `decompose`, seconds for each piece; what is best until then is taken, and need not be the same again
 --| @arg weight VARCHAR: column of sampling weights: the groups stay the same, and their means are weighted, so that weighted totals of each group stay what they are (of categories the one with the largest weight is taken); NULL: there is none
+--| @arg average VARCHAR: what the numbers of a group become: `mean`, or `median`, which one outlier does not move; totals change then
 --| @column .. as in `source`: its columns, numbers of `columns` as DOUBLE
 --| @column group_id BIGINT: which group the record is in; with several lists `group_id_1`, `group_id_2`, ..
 --| @column group_size BIGINT: records of the group; with several lists `group_size_1`, ..

@@ -770,7 +770,8 @@ def membership_risk(
 def microaggregate(
     con: DuckDBPyConnection, /, source: str, columns: Sequence[str] | Sequence[Sequence[str]] = (), k: int = 3,
     method: str = "mdav", by: Sequence[str] = (), gamma: float | None = None, pieces: int | None = None,
-    id: str | None = None, nulls: str = "refuse", time_limit: float | None = None, weight: str | None = None
+    id: str | None = None, nulls: str = "refuse", time_limit: float | None = None, weight: str | None = None,
+    average: str = "mean"
 ) -> DuckDBPyRelation:
     """Records whose numbers are the means of groups of at least k similar records."""
 
