@@ -58,7 +58,7 @@ def accuracy_margins(
 def add_noise(
     con: DuckDBPyConnection, /, source: str, columns: Sequence[str] = (), method: str = "additive",
     noise: float | None = None, sd: Mapping[str, Any] | None = None, bounds: Mapping[str, Any] | None = None,
-    id: str | None = None, nulls: str = "refuse", seed: int = 0
+    id: str | None = None, nulls: str = "refuse", seed: int = 0, predictors: Sequence[str] = ()
 ) -> DuckDBPyRelation:
     """Records with normal noise on their numbers, whose standard deviation is a share of that of the column."""
 
