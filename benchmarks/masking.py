@@ -139,6 +139,7 @@ KEYED = [
     ("local_k", "FROM sdc_local_k('records', 'records', 0.5, 'x0')"),
     ("pram", "FROM sdc_pram('records', ['c0', 'c1'], id := 'id')"),
     ("rank_swap", "FROM sdc_rank_swap('records', ['x0', 'x1'], id := 'id')"),
+    ("mask_risk", "FROM sdc_mask_risk('records', '(SELECT id, x0 + x2 / 10 AS x0, x1 FROM records)', id := 'id')"),
     ("shuffle", "FROM sdc_shuffle('records', ['x0', 'x1'], predictors := ['x2'], id := 'id')"),
     *(
         (f"add_noise, {method}", f"FROM sdc_add_noise('records', ['x0', 'x1', 'x2'], '{method}', id := 'id')")

@@ -1,6 +1,6 @@
 -- Noise on numbers of records. All of it needs Python.
 
---| sdc_add_noise(source, columns := [], method := 'additive', noise := NULL, sd := NULL, bounds := NULL, id := NULL, nulls := 'refuse', seed := 0) -> TABLE
+--| sdc_add_noise(source, columns := [], method := 'additive', noise := NULL, sd := NULL, bounds := NULL, id := NULL, nulls := 'refuse', seed := 0, predictors := []) -> TABLE
 --| Records with normal noise on their numbers, whose standard deviation is a share of that of the column.
 --|
 --| | `method` | noise | kept |
@@ -9,6 +9,7 @@
 --| | `correlated` | with `noise`^2 times the covariances of the columns | means and correlations; variances grow by 1 + `noise`^2 |
 --| | `correlated2` | the same, and values are drawn to their means | means and covariances, in expectation (Kim) |
 --| | `restricted` | freed of its means and of what it has to do with the values | means and covariances of these records, exactly |
+--| | `ipso` | in place of what `predictors` leave unexplained; with `noise` below 1 of a part of it | means, covariances, and those with `predictors`, exactly: regressions on these say the same |
 --| | `romm` | blocks of 17 records by lot are turned around their means by random orthogonal matrices | the same, and sums |
 --| | `outdect` | as `additive`, only on records far from the others | all records near the medians |
 --|
@@ -22,7 +23,7 @@
 --| @arg columns VARCHAR[]: the columns of numbers
 --| @arg method VARCHAR: one of the table above
 --| @arg noise DOUBLE: standard deviation of what a value moves by, as share of that of its column, above 0 and at most 1
---|     (of `correlated2` and `restricted` that of the noise alone); NULL: 0.1
+--|     (of `correlated2` and `restricted` that of the noise alone, of `ipso` as share of what is unexplained); NULL: 0.1, of `ipso` 1
 --| @arg sd STRUCT of numbers: in place of `noise`, with `additive` and `outdect`: in the units of each column, such as
 --|     {'income': 500}
 --| @arg bounds STRUCT of pairs: what columns stay between, such as {'age': [0, 120], 'income': [0, NULL]}: results beyond are
@@ -31,6 +32,7 @@
 --| @arg nulls VARCHAR: what is done with NULL in `columns`: `refuse`, or `keep`: with `additive` it stays NULL, with the others
 --|     its record stays as it is; or, with these, `apart`: records with the same gaps are taken together, and keep the gaps
 --| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
+--| @arg predictors VARCHAR[]: of `ipso`, the columns of numbers that stay and explain others; of a category make columns of 0 and 1; []: none, only the means do
 --| @column .. as in `source`: its columns, those that are changed as DOUBLE
 --| @example
 --| SELECT p.income, round(m.income) AS masked
@@ -43,4 +45,4 @@
 --|   1900 | 2031.0
 --|   2100 | 2017.0
 --|   2400 | 2558.0
---| @source Kim (1986); Brand (2002); Ting, Fienberg & Trottini (2008); R package sdcMicro
+--| @source Kim (1986); Brand (2002); Ting, Fienberg & Trottini (2008); Burridge (2003); Langsrud (2019); R packages sdcMicro and RegSDC

@@ -1,6 +1,6 @@
 -- Masking: records whose values are changed before they are released. All of it needs Python.
 
---| sdc_microaggregate(source, columns := [], k := 3, method := 'mdav', by := [], gamma := NULL, pieces := NULL, id := NULL, nulls := 'refuse', time_limit := NULL, weight := NULL) -> TABLE
+--| sdc_microaggregate(source, columns := [], k := 3, method := 'mdav', by := [], gamma := NULL, pieces := NULL, id := NULL, nulls := 'refuse', time_limit := NULL, weight := NULL, average := 'mean') -> TABLE
 --| Records whose numbers are the means of groups of at least k similar records.
 --|
 --| The distance of two records is Euclidean, between columns divided by their standard deviations, so that the groups do
@@ -16,6 +16,7 @@
 --| | `optimal` | of one column: the best groups that there are |
 --| | `onedims` | each column by itself, k sorted records in turn, as sdcMicro does |
 --| | `single` | k records in turn, sorted by the first of the columns, as sdcMicro does |
+--| | `simple` | k records in turn, in the order of `id`, as sdcMicro does with records as they come |
 --| | `pca` | k records in turn, sorted by the first principal component, as sdcMicro does |
 --|
 --| No record can be told from the k - 1 others of its group by the columns that are masked together, whatever else is
@@ -43,6 +44,7 @@
 --| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is in the columns of that list, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
 --| @arg time_limit DOUBLE: of `decompose`, seconds for each piece; what is best until then is taken, and need not be the same again
 --| @arg weight VARCHAR: column of sampling weights: the groups stay the same, and their means are weighted, so that weighted totals of each group stay what they are (of categories the one with the largest weight is taken); NULL: there is none
+--| @arg average VARCHAR: what the numbers of a group become: `mean`, or `median`, which one outlier does not move; totals change then
 --| @column .. as in `source`: its columns, numbers of `columns` as DOUBLE
 --| @column group_id BIGINT: which group the record is in; with several lists `group_id_1`, `group_id_2`, ..
 --| @column group_size BIGINT: records of the group; with several lists `group_size_1`, ..
@@ -114,6 +116,7 @@
 --| @column changed BIGINT: records whose value is another one, or gone
 --| @column suppressed BIGINT: records whose value is gone
 --| @column il DOUBLE: information loss in per cent; NULL for what are no numbers, and where numbers of no variation changed
+--| @column il1s DOUBLE: mean of |change| / (sqrt(2) sd_original): times `n` it is what IL1s of sdcMicro's `dUtility` adds up
 --| @column mean_original DOUBLE: mean before
 --| @column mean_protected DOUBLE: mean after
 --| @column sd_original DOUBLE: standard deviation before
@@ -131,6 +134,36 @@
 --| age         | 12 |      12 |          0 | 37.5 |   44.0 |     44.0 |   13.0 |   11.0
 --| income      | 12 |      12 |          0 | 46.3 | 3596.0 |   3596.0 | 2193.0 | 1607.0
 --| @source Domingo-Ferrer and Torra (2001), "A quantitative comparison of disclosure control methods for microdata"
+
+--| sdc_mask_risk(original, protected, columns := [], width := 0.05, id := NULL) -> TABLE
+--| What masked numbers still tell: how many lie near the originals, and how many records are found by them.
+--|
+--| For each column, and with `column_name` NULL for all together. Interval disclosure, as `dRisk` of sdcMicro has it, counts the
+--| records whose originals lie within `width` standard deviations of what was published, in every column. Linkage asks for whom the
+--| nearest of all masked records is the own: distances are Euclidean between columns divided by their standard deviations, and among
+--| equally near ones somebody would guess. Whoever links has the very originals here, which is the worst case.
+--|
+--| @args_of sdc_mask_loss
+--| @arg columns VARCHAR[]: the columns of numbers that are compared; []: all that both have, but for `id`
+--| @arg width DOUBLE: how far an original may lie from its masked number to be near, in standard deviations of the original column
+--| @column column_name VARCHAR: the column; NULL: all of them together
+--| @column n BIGINT: records that have the numbers in both tables
+--| @column within BIGINT: those whose originals lie near the masked numbers; one that has not changed is near
+--| @column interval_risk DOUBLE: their share
+--| @column linked DOUBLE: how many records are expected to be linked rightly
+--| @column linkage_risk DOUBLE: their share
+--| @column by_chance DOUBLE: the share that would be by lot, 1/n
+--| @example
+--| SELECT column_name, n, within, round(interval_risk, 3) AS interval_risk, linked, round(linkage_risk, 3) AS linkage_risk
+--| FROM sdc_mask_risk('people', '(FROM sdc_microaggregate(''people'', [''age'', ''income''], k := 4))', ['age', 'income'],
+--|     width := 0.5, id := 'person_id');
+--| @output
+--| column_name |  n | within | interval_risk | linked | linkage_risk
+--| ------------+----+--------+---------------+--------+-------------
+--| age         | 12 |      8 |         0.667 |    2.0 |        0.167
+--| income      | 12 |      9 |          0.75 |    2.0 |        0.167
+--| NULL        | 12 |      6 |           0.5 |    2.5 |        0.208
+--| @source Domingo-Ferrer and Torra (2001), "Disclosure control methods and information loss for microdata"; R package sdcMicro (dRisk)
 
 --| sdc_mask_plan(source, keys := [], measures := [], k := 3, hierarchies := NULL, suppress_limit := 0.05, mask := 'microaggregation', weight := NULL, id := NULL) -> TABLE
 --| The steps from a risky file to one that can be released, with the risk that is left and what is lost after each.

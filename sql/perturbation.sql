@@ -650,7 +650,8 @@ CREATE OR REPLACE MACRO _sdc_next_value(x, t, epsilon, j, key, p, small, is_odd,
             ),
             lambda two: {
                 'size': two['size'],
-                'unchanged': x = 0 OR t = 0 OR two['delta'] = 0 OR (two['below'] AND t >= z AND j > 1),
+                'unchanged': x = 0 OR t = 0 OR two['delta'] = 0
+                    OR (j > 1 AND two['below'] AND (t >= z OR two['size'] < least(1, z * p_small * epsilon))),
                 'delta': CASE WHEN two['below'] THEN 1 ELSE least(two['size'], two['delta']) END,
                 'noise': _sdc_magnitude_noise(
                     _sdc_serving_ptable(p, small, two['below']), is_odd AND NOT two['below'],

@@ -327,7 +327,7 @@
 --| incomes
 --| @source this project
 
---| sdc_round_table(publication, base := 3, method := 'small_counts', freq := NULL, extend_zeros := false, seed := NULL) -> TABLE
+--| sdc_round_table(publication, base := 3, method := 'small_counts', freq := NULL, extend_zeros := false, max_round := NULL, identify_new := true, zero_candidates := false, force_inner := false, seed := NULL) -> TABLE
 --| The counts of a publication rounded, so that no small count is shown: an alternative to suppression.
 --|
 --| `small_counts` rounds only inner cells that contribute to small published counts, to 0 or the base, and chooses those
@@ -345,6 +345,10 @@
 --| @arg method VARCHAR: small_counts, controlled, random, midpoint or threshold
 --| @arg freq VARCHAR: the count(..) column, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0
+--| @arg max_round BIGINT: of `small_counts`: published counts up to this one are small, base - 1 or more; NULL: base - 1
+--| @arg identify_new BOOLEAN: of `small_counts`: false: what becomes small by rounding stays so, and small counts may be published
+--| @arg zero_candidates BOOLEAN: of `small_counts`: whether zeros, and multiples of the base up to `max_round`, may go up beside small counts
+--| @arg force_inner BOOLEAN: of `small_counts`: whether all inner cells are rounded
 --| @arg seed BIGINT: the same seed gives the same table; NULL: a new one each time
 --| @column .. the grouping columns of the publication
 --| @column level VARCHAR: the grouping set of the cell

@@ -232,7 +232,7 @@
 --| @column recall DOUBLE: `hits` by `originals`
 --| @column tcap DOUBLE: `correct` by `hits`, 0 without any; or the mean over the synthetic records, NULL without any
 --| @column baseline DOUBLE: sum of the squared shares of the values in the original
---| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1, or nobody is hit
+--| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline), below 0 if nobody is hit; NULL if the baseline is 1
 --| @column modal_baseline DOUBLE: how often the most frequent value of the synthetic data is right for the same people
 --| @column lift DOUBLE: `tcap` less `modal_baseline`
 --| @column tcap_not_modal DOUBLE: how often the answer is right for those who have another value
@@ -244,7 +244,7 @@
 --| @output
 --| target | n_keys | hits | correct | tcap | baseline | marginal_tcap |   lift
 --| -------+--------+------+---------+------+----------+---------------+-------
---| pay    |      1 |    0 |       0 |  0.0 |      0.5 |          NULL |   NULL
+--| pay    |      1 |    0 |       0 |  0.0 |      0.5 |          -1.0 |   NULL
 --| pay    |      2 |    8 |       2 | 0.25 |      0.5 |          -0.5 | -0.125
 --| @source Little, Elliot and Allmendinger (2022), PSD; Taub and Elliot (2019); Francis (2022), PSD (modal guess)
 
@@ -309,7 +309,7 @@
 --| @column tcap_match DOUBLE: of those whose keys are in the synthetic data, how many are right by one answer
 --| @column baseline DOUBLE: sum of the squared shares of the target in the original: what drawing from it brings
 --| @column marginal_dcap DOUBLE: (dcap_match - baseline) / (1 - baseline); NULL if the baseline is 1
---| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline); NULL if the baseline is 1, or nobody is hit
+--| @column marginal_tcap DOUBLE: (tcap - baseline) / (1 - baseline), below 0 if nobody is hit; NULL if the baseline is 1
 --| @column modal_baseline DOUBLE: originals that have the most frequent target of the synthetic data
 --| @column flag_1way BOOLEAN: nine of ten right answers are the same value, and at least 50: it may be no secret
 --| @column flag_2way BOOLEAN: at least 5 right answers are the target of four in five originals with that value of a single key

@@ -224,6 +224,8 @@
 --| @column wmabsdd DOUBLE: absolute differences over their expectation, summed
 --| @column hellinger DOUBLE: Hellinger (Bhattacharyya) distance
 --| @column u DOUBLE: Mann and Whitney's statistic of the propensity scores
+--| @column mabsdd DOUBLE: absolute differences of the counts, the original ones scaled to as many as the synthetic, over these
+--| @column po50 DOUBLE: per cent of the records told rightly by where the share of their cell is larger, less 50
 --| @example
 --| SELECT column_a, column_b, cells, round(vw, 3) AS vw, round(pmse_ratio, 3) AS ratio, round(specks, 3) AS specks
 --| FROM sdc_utility_tables('people', '(FROM people WHERE region <> ''East'')', columns := ['region', 'sex', 'age'], groups := 3);

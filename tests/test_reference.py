@@ -280,6 +280,7 @@ CALLS = {
     "sdc_integral_check": "sdc_integral_check('(SELECT age, 1 AS macro_id, person_id % 2 AS micro_id FROM people)', ['age'])",
     "sdc_microaggregate_quality": "sdc_microaggregate_quality('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_loss": "sdc_mask_loss('people', 'people', ['age'], id := 'person_id')",
+    "sdc_mask_risk": "sdc_mask_risk('people', 'people', ['age'], id := 'person_id')",
     "sdc_mask_plan": "sdc_mask_plan('people', ['sex', 'age'], id := 'person_id')",
     "sdc_plan_seal": f"sdc_plan_seal(['SELECT 1'], '{'0f' * 32}')",
     "sdc_plan_certify": f"sdc_plan_certify({_PLAN}, ['SELECT 1'], '{'0f' * 32}')",

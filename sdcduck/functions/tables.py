@@ -58,7 +58,7 @@ def accuracy_margins(
 def add_noise(
     con: DuckDBPyConnection, /, source: str, columns: Sequence[str] = (), method: str = "additive",
     noise: float | None = None, sd: Mapping[str, Any] | None = None, bounds: Mapping[str, Any] | None = None,
-    id: str | None = None, nulls: str = "refuse", seed: int = 0
+    id: str | None = None, nulls: str = "refuse", seed: int = 0, predictors: Sequence[str] = ()
 ) -> DuckDBPyRelation:
     """Records with normal noise on their numbers, whose standard deviation is a share of that of the column."""
 
@@ -750,6 +750,14 @@ def mask_plan(
     each."""
 
 
+@table_function("sdc_mask_risk")
+def mask_risk(
+    con: DuckDBPyConnection, /, original: str, protected: str, columns: Sequence[str] = (), width: float = 0.05,
+    id: str | None = None
+) -> DuckDBPyRelation:
+    """What masked numbers still tell: how many lie near the originals, and how many records are found by them."""
+
+
 @table_function("sdc_membership_risk")
 def membership_risk(
     con: DuckDBPyConnection, /, members: str, nonmembers: str, score: str = "score", id: str | None = None,
@@ -762,7 +770,8 @@ def membership_risk(
 def microaggregate(
     con: DuckDBPyConnection, /, source: str, columns: Sequence[str] | Sequence[Sequence[str]] = (), k: int = 3,
     method: str = "mdav", by: Sequence[str] = (), gamma: float | None = None, pieces: int | None = None,
-    id: str | None = None, nulls: str = "refuse", time_limit: float | None = None, weight: str | None = None
+    id: str | None = None, nulls: str = "refuse", time_limit: float | None = None, weight: str | None = None,
+    average: str = "mean"
 ) -> DuckDBPyRelation:
     """Records whose numbers are the means of groups of at least k similar records."""
 
@@ -1282,7 +1291,8 @@ def roc(
 @table_function("sdc_round_table")
 def round_table(
     con: DuckDBPyConnection, /, publication: str, base: int = 3, method: str = "small_counts", freq: str | None = None,
-    extend_zeros: bool = False, seed: int | None = None
+    extend_zeros: bool = False, max_round: int | None = None, identify_new: bool = True, zero_candidates: bool = False,
+    force_inner: bool = False, seed: int | None = None
 ) -> DuckDBPyRelation:
     """The counts of a publication rounded, so that no small count is shown: an alternative to suppression."""
 
@@ -1869,18 +1879,18 @@ __all__ = [
     "he_knn_keygen", "he_knn_predict", "he_knn_simulate", "histogram_table", "holdout_share", "identical_matches",
     "individual_risk", "integral_centers", "integral_check", "integral_clusters", "k_anonymity", "k_noise_delta",
     "k_noise_records", "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress",
-    "local_suppress_report", "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "membership_risk",
-    "microaggregate", "microaggregate_quality", "modal_guess", "modal_guess_curve", "modal_guess_summary", "model_risk",
-    "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise",
-    "pca_utility", "percent_table", "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies",
-    "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect",
-    "prototypes", "ptable", "ptable_check", "ptables", "publication", "publications", "publish", "quality",
-    "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap", "read_arb", "read_asc",
-    "read_hrc", "read_hst", "read_rda", "recode", "recode_report", "recon_agreement", "recon_bounds", "recon_count",
-    "recon_designations", "recon_link", "recon_refutations", "recon_stability", "reconstruct", "record_swap",
-    "record_swap_report", "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table",
-    "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check",
-    "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
+    "local_suppress_report", "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "mask_risk",
+    "membership_risk", "microaggregate", "microaggregate_quality", "modal_guess", "modal_guess_curve",
+    "modal_guess_summary", "model_risk", "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca",
+    "pca_membership", "pca_noise", "pca_utility", "percent_table", "plan_certify", "plan_log", "plan_rules",
+    "plan_seal", "pmse", "policies", "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix",
+    "pram_odds", "primary", "protect", "prototypes", "ptable", "ptable_check", "ptables", "publication", "publications",
+    "publish", "quality", "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap",
+    "read_arb", "read_asc", "read_hrc", "read_hst", "read_rda", "recode", "recode_report", "recon_agreement",
+    "recon_bounds", "recon_count", "recon_designations", "recon_link", "recon_refutations", "recon_stability",
+    "reconstruct", "record_swap", "record_swap_report", "replicated_uniques", "rest_group", "rest_group_report", "roc",
+    "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence",
+    "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
     "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "survival_table",
     "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
     "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",

@@ -283,3 +283,74 @@ def test_bad_input(lasting: duckdb.DuckDBPyConnection, call: str, message: str) 
     with pytest.raises(duckdb.Error) as raised:
         lasting.execute(f"FROM sdc_add_noise({call})").fetchall()
     assert message in str(raised.value)
+
+
+def _with_ipso(con: duckdb.DuckDBPyConnection, more: str, source: str = "survey") -> np.ndarray:
+    made = f"sdc_add_noise('{source}', ['y1', 'y2'], 'ipso', predictors := ['x1', 'x2'], id := 'id'{more})"
+    return np.array(con.execute(f"SELECT x1, x2, y1, y2 FROM {made} ORDER BY id").fetchall(), np.float64)
+
+
+@pytest.mark.parametrize("noise", [1.0, 0.5, 0.01])
+def test_residuals_drawn_anew_keep_every_regression(con: duckdb.DuckDBPyConnection, noise: float) -> None:
+    """As RegSDCipso, and with noise below 1 RegSDCnew: x'y, y'y and the fitted values are what they were."""
+    con.execute(
+        "CREATE TABLE survey AS SELECT i AS id, (i * 37 % 101) * 1e4 AS x1, i * i % 53 AS x2, i % 2 AS unused, "
+        "3e4 * (i * 37 % 101) + (i * i * i % 29) * 2.5e4 AS y1, (i * i % 53) - (i * 7919 % 31) AS y2 FROM range(80) r(i)"
+    )
+    before = np.array(con.execute("SELECT x1, x2, y1, y2 FROM survey ORDER BY id").fetchall(), np.float64)
+    after = _with_ipso(con, f", noise := {noise}, seed := 3")
+    assert np.array_equal(before[:, :2], after[:, :2])
+    assert np.allclose(before.mean(axis=0), after.mean(axis=0), rtol=1e-12)
+    assert np.allclose(np.cov(before.T), np.cov(after.T), rtol=1e-9, atol=1e-6)
+    design = np.column_stack([np.ones(80), before[:, :2] / [1e4, 1]])
+    fits = [np.linalg.lstsq(design, table[:, 2:], rcond=None)[0] for table in (before, after)]
+    assert np.allclose(*fits, rtol=1e-8, atol=1e-8)
+    old, new = (table[:, 2:] - design @ fit for table, fit in zip((before, after), fits, strict=True))
+    together = np.diag(old.T @ new) / np.diag(old.T @ old)
+    if noise == 1:
+        assert np.abs(together).max() < 0.4
+    else:
+        assert together == pytest.approx([(1 - noise**2) ** 0.5] * 2)
+    assert np.array_equal(after, _with_ipso(con, f", noise := {noise}, seed := 3"))
+    assert not np.allclose(after, _with_ipso(con, f", noise := {noise}, seed := 4"))
+    con.execute("CREATE TABLE shuffled AS FROM survey ORDER BY y2, id")
+    assert np.array_equal(after, _with_ipso(con, f", noise := {noise}, seed := 3", "shuffled"))
+
+
+def test_ipso_without_predictors_and_with_gaps(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE p AS SELECT i AS id, CASE WHEN i % 9 > 0 THEN i END AS x, 2 AS same, i * i % 23 AS y FROM range(60) r(i)"
+    )
+    moments = "round(avg(y), 9), round(var_samp(y), 9)"
+    alone = con.execute(f"SELECT {moments} FROM sdc_add_noise('p', ['y'], 'ipso', id := 'id')").fetchall()
+    assert alone == con.execute(f"SELECT {moments} FROM p").fetchall()
+    for nulls in ("keep", "apart"):
+        call = f"sdc_add_noise('p', ['y'], 'ipso', predictors := ['x', 'same'], id := 'id', nulls := '{nulls}')"
+        found = con.execute(f"SELECT {moments}, round(covar_samp(x, y), 6) FROM {call} WHERE x IS NOT NULL").fetchall()
+        assert (
+            found == con.execute(f"SELECT {moments}, round(covar_samp(x, y), 6) FROM p WHERE x IS NOT NULL").fetchall()
+        )
+        gaps = con.execute(
+            f"SELECT count(*) FROM {call} n JOIN p USING (id) WHERE p.x IS NULL AND n.y = p.y"
+        ).fetchall()
+        assert gaps == [(7 if nulls == "keep" else 0,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("predictors := ['x']", "argument 'predictors' is for method := 'ipso'"),
+        ("method := 'ipso', predictors := ['y']", "can not be in 'predictors'"),
+        ("method := 'ipso', predictors := ['c']", "'c' of 'p' is VARCHAR"),
+        ("method := 'ipso', predictors := ['z']", "unknown column 'z'"),
+        ("method := 'ipso', predictors := ['x', 'a', 'b']", "fewer than the 6 that method := 'ipso' needs"),
+        ("method := 'ipso', predictors := ['x', 'gap']", "have NULL in a column"),
+    ],
+)
+def test_wrong_predictors(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    con.execute(
+        "CREATE TABLE p AS SELECT i AS x, i * i AS y, 'c' AS c, i + 1 AS a, -i AS b, NULL::INT AS gap FROM range(5) r(i)"
+    )
+    with pytest.raises(duckdb.Error) as raised:
+        con.execute(f"FROM sdc_add_noise('p', ['y'], {arguments})").fetchall()
+    assert message in str(raised.value)

@@ -20,10 +20,11 @@ def test_by_hand(con: duckdb.DuckDBPyConnection) -> None:
     assert x[:4] == ("x", 4, 3, 1)
     # Known in both tables are 20 and 30: they changed by 6 and 0, and lie 5 from their mean.
     assert x[4] == pytest.approx(100 * 36 / 50)
-    assert x[5:9] == pytest.approx((20, 19, 10, np.std([26, 30, 1], ddof=1)))
-    assert x[9] == pytest.approx(1)
-    assert c == ("c", 4, 2, 1, *[None] * 6)
-    assert z == ("z", 4, 1, 0, *[None] * 6)
+    assert x[5] == pytest.approx(3 / (2**0.5 * 50**0.5))  # on average 3, by the standard deviation of 20 and 30
+    assert x[6:10] == pytest.approx((20, 19, 10, np.std([26, 30, 1], ddof=1)))
+    assert x[10] == pytest.approx(1)
+    assert c == ("c", 4, 2, 1, *[None] * 7)
+    assert z == ("z", 4, 1, 0, *[None] * 7)
 
 
 def quoted(text: str) -> str:
@@ -39,8 +40,8 @@ def test_random_numbers(con: duckdb.DuckDBPyConnection) -> None:
     found = con.execute("SELECT * EXCLUDE (column_name) FROM sdc_mask_loss('a', 'b', ['X'], id := 'id')").fetchone()
     assert found == pytest.approx(
         (
-            300, 300, 0, 100 * (y**2).sum() / ((x - x.mean()) ** 2).sum(), x.mean(), (x + y).mean(), x.std(ddof=1),
-            (x + y).std(ddof=1), np.corrcoef(x, x + y)[0, 1],
+            300, 300, 0, 100 * (y**2).sum() / ((x - x.mean()) ** 2).sum(), np.abs(y).mean() / 2**0.5 / x.std(ddof=1),
+            x.mean(), (x + y).mean(), x.std(ddof=1), (x + y).std(ddof=1), np.corrcoef(x, x + y)[0, 1],
         )
     )  # fmt: skip
 

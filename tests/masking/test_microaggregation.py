@@ -58,7 +58,7 @@ def test_another_file_of_sdcmicro(reference_data: Path, con: duckdb.DuckDBPyConn
     assert found[5] == pytest.approx(theirs["IL_SSE_over_SST_pct"], abs=1e-9)
 
 
-@pytest.mark.parametrize("method", ["onedims", "single", "pca"])
+@pytest.mark.parametrize("method", ["onedims", "single", "simple", "pca"])
 def test_the_other_methods_of_sdcmicro(reference_data: Path, con: duckdb.DuckDBPyConnection, method: str) -> None:
     folder = reference_data / "sdcmicro"
     con.execute(
@@ -73,7 +73,7 @@ def test_the_other_methods_of_sdcmicro(reference_data: Path, con: duckdb.DuckDBP
     assert np.allclose(np.array(made.fetchall()), theirs, rtol=1e-9)
 
 
-@pytest.mark.parametrize("method", ["onedims", "single", "pca"])
+@pytest.mark.parametrize("method", ["onedims", "single", "simple", "pca"])
 def test_the_other_methods_on_another_file(reference_data: Path, con: duckdb.DuckDBPyConnection, method: str) -> None:
     folder = reference_data / "sdcmicro"
     theirs = json.loads((folder / "index.json").read_text())["cases"][f"{method}_Tarragona_k3"]["IL_SSE_over_SST_pct"]
@@ -140,7 +140,7 @@ def test_an_empty_table_stays_empty(con: duckdb.DuckDBPyConnection) -> None:
         ("'p', ['age'], by := ['age']", "column 'age' is one of those that are masked"),
         ("'p', ['age'], id := 'age'", "column 'age' is one of those that are masked"),
         ("'p', ['age'], by := ['agee']", "unknown column 'agee' in 'p'; did you mean 'age'?"),
-        ("'p', ['age'], method := 'mdv'", "'single' or 'pca'; did you mean 'mdav'?"),
+        ("'p', ['age'], method := 'mdv'", "'simple' or 'pca'; did you mean 'mdav'?"),
         ("'p', ['age'], gamma := 0.5", "argument 'gamma' is for method := 'vmdav' and 'swap' and 'decompose'"),
         ("'p', ['age'], method := 'vmdav', gamma := -1", "argument 'gamma' must be a number of at least 0"),
         ("'p', ['age'], method := 'swap', pieces := 2", "argument 'pieces' is for method := 'decompose'"),
@@ -294,3 +294,38 @@ def test_the_quality_of_records_that_do_not_differ(con: duckdb.DuckDBPyConnectio
     assert con.execute(
         "FROM sdc_microaggregate_quality('(FROM p LIMIT 0)', '(FROM p LIMIT 0)', ['x'], id := 'id')"
     ).fetchall() == [(0, 0, 0, 0.0, 0.0, 0.0, None, None)]
+
+
+def test_medians(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE p AS SELECT i AS id, (i * 37 % 23) ** 2 AS x, i * i % 11 AS y, DATE '2026-01-01' + (i * i % 50)::INTEGER AS d, "
+        "['u', 'v'][1 + i % 2] AS c FROM range(31) r(i)"
+    )
+    arguments = "'p', ['x', 'y', 'd', 'c'], k := 4, id := 'id'"
+    means = con.execute(f"SELECT id, group_id, c FROM sdc_microaggregate({arguments}) ORDER BY id").fetchall()
+    con.execute(f"CREATE TABLE m AS FROM sdc_microaggregate({arguments}, average := 'median')")
+    assert con.execute("SELECT id, group_id, c FROM m ORDER BY id").fetchall() == means
+    wrong = con.execute(
+        """SELECT count(*) FROM m JOIN (
+            SELECT group_id, median(p.x) AS x, median(p.y) AS y,
+                make_timestamp(epoch_us(median(p.d::TIMESTAMP)) + 43_200_000_000)::DATE AS d
+            FROM p JOIN m USING (id) GROUP BY group_id) t USING (group_id)
+        WHERE m.x <> t.x OR m.y <> t.y OR m.d <> t.d"""
+    )
+    assert wrong.fetchall() == [(0,)]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("average := 'mode'", "argument 'average' must be 'mean' or 'median'"),
+        ("average := NULL", "argument 'average' must be"),
+        ("average := 'median', weight := 'w'", "give 'weight' or average := 'median'"),
+        ("method := 'simple'", "name it as 'id'"),
+    ],
+)
+def test_wrong_averages(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    con.execute("CREATE TABLE p AS SELECT i AS x, 1 AS w FROM range(9) r(i)")
+    with pytest.raises(duckdb.Error) as raised:
+        con.execute(f"FROM sdc_microaggregate('p', ['x'], {arguments})").fetchall()
+    assert message in str(raised.value)

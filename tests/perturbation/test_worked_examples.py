@@ -111,6 +111,15 @@ def test_three_components(magnitudes: duckdb.DuckDBPyConnection, compat: bool, e
     assert answer[0][0] == pytest.approx(expected, abs=1e-6)
 
 
+def test_a_value_below_the_separation_point_is_moved_once(magnitudes: duckdb.DuckDBPyConnection) -> None:
+    """Step 3 of the loop: what is left is below 1, and so is its contribution; from the second on there is no noise."""
+    call = "sdc_ckm_sum(-0.35, {}, 72707632, epsilon := [1, 0.64, 0.51, 0.45], " + FLEX.replace("0.2", "0.1") + ")"
+    one, two = (
+        magnitudes.execute(f"SELECT {call.format(given)}").fetchall()[0][0] for given in ("[-1.35]", "[-1.35, 1]")
+    )
+    assert one == two == pytest.approx(-0.42)
+
+
 def test_component_keys(con: duckdb.DuckDBPyConnection) -> None:
     keys = con.execute("SELECT list_transform([0, 1, 2], lambda m: _sdc_rotated_key(12345678, m))").fetchall()[0][0]
     assert keys == [12345678, 23456781, 34567812]

@@ -326,6 +326,16 @@ def test_what_everybody_knows_is_flagged(con: duckdb.DuckDBPyConnection) -> None
     }
 
 
+def test_nobody_hit_is_below_the_baseline(con: duckdb.DuckDBPyConnection) -> None:
+    """TCAP is 0 then, which says as much as in `sdc_sample_curve`; of the synthetic records there is no mean."""
+    con.execute("CREATE TABLE o AS SELECT i % 3 AS k, i // 3 % 2 AS t FROM range(12) r(i)")
+    for function in ("sdc_tcap", "sdc_disclosure"):
+        found = one(con, f"FROM {function}('o', 'o', keys := ['k'], sensitive := ['t'])")
+        assert (found["tcap"], found["baseline"], found["marginal_tcap"]) == (0.0, 0.5, -1.0), function
+    found = one(con, "FROM sdc_tcap('o', 'o', keys := ['k'], sensitive := ['t'], weighting := 'synthetic')")
+    assert (found["tcap"], found["marginal_tcap"]) == (None, None)
+
+
 def test_a_baseline_of_one_leaves_nothing_to_learn(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE o AS SELECT i % 3 AS k, 'same' AS t FROM range(9) r(i)")
     found = one(con, "FROM sdc_tcap('o', 'o', keys := ['k'], sensitive := ['t'])")

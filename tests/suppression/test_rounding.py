@@ -268,3 +268,60 @@ def test_parameters_are_checked() -> None:
         small_count_rounding(x, [1, 2], 5, max_round=3)
     with pytest.raises(ValueError, match="smallest count"):
         below_threshold([1], 0)
+
+
+def test_the_arguments_of_small_count_rounding(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute(
+        "CREATE TABLE p AS SELECT row, col, unit.unit FROM range(1, 6) r(row), range(1, 5) c(col), "
+        "range((row * row * 7 + col * col * 5) % 9) unit(unit)"
+    )
+    query = "SELECT row, col, count(*) AS n FROM p GROUP BY GROUPING SETS ((row, col), (row), (col), ())"
+
+    def rounded(arguments: str) -> dict[tuple[int | None, int | None], tuple[int, int]]:
+        made = con.execute(
+            f"SELECT row, col, original, rounded FROM sdc_round_table('{query}', base := 3, seed := 5, {arguments})"
+        )
+        return {row[:2]: row[2:] for row in made.fetchall()}
+
+    def added(cells: dict[tuple[int | None, int | None], tuple[int, int]]) -> int:
+        return sum(after for (row, col), (_, after) in cells.items() if row is not None and col is not None)
+
+    plain = rounded("extend_zeros := true")
+    assert not {after for _, after in plain.values()} & {1, 2}
+    wider = rounded("extend_zeros := true, max_round := 5")
+    assert not {after for _, after in wider.values()} & {1, 2, 4, 5}
+    assert {after for _, after in plain.values()} & {4, 5}
+    assert added(wider) == wider[None, None][1]
+    inner = {key: cell for key, cell in rounded("force_inner := true").items() if None not in key}
+    assert all(after % 3 == 0 and abs(after - before) < 3 for before, after in inner.values())
+    assert any(before > 2 and before % 3 for before, _ in inner.values())
+    # Zeros are as they were, unless they may rise: then other margins of this table go up.
+    assert all(after == 0 for before, after in plain.values() if before == 0)
+    far = []
+    for zeros in ("false", "true"):
+        con.execute(
+            "CREATE OR REPLACE TABLE q AS SELECT row, col FROM range(1, 6) r(row), range(1, 5) c(col), "
+            "range((row * row * 2 + col * col * 5) % 4) unit(unit)"
+        )
+        made = con.execute(
+            "SELECT list(rounded ORDER BY row, col) FROM sdc_round_table('SELECT row, col, count(*) AS n FROM q "
+            f"GROUP BY GROUPING SETS ((row), (col))', base := 3, seed := 5, extend_zeros := true, zero_candidates := {zeros})"
+        )
+        far.append(made.fetchall()[0][0])
+    assert far[0] != far[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ("max_round := 1", "argument 'max_round' must be"),
+        ("identify_new := NULL", "argument 'identify_new' must be"),
+        ("force_inner := true, method := 'random'", "are for method := 'small_counts'"),
+        ("max_round := 5, method := 'controlled'", "are for method := 'small_counts'"),
+    ],
+)
+def test_wrong_arguments_of_small_count_rounding(con: duckdb.DuckDBPyConnection, arguments: str, message: str) -> None:
+    con.execute("CREATE TABLE p AS SELECT i % 3 AS a FROM range(9) r(i)")
+    with pytest.raises(duckdb.Error) as raised:
+        con.execute(f"FROM sdc_round_table('SELECT a, count(*) AS n FROM p GROUP BY a', {arguments})").fetchall()
+    assert message in str(raised.value)

@@ -24,9 +24,10 @@ from sdcduck.methods.masking.noise import (
     with_correlated_noise,
     with_kept_covariances,
     with_kept_moments,
+    with_redrawn_residuals,
     within_bounds,
 )
-from sdcduck.quoting import identifier
+from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, is_finite, needed, number, share, struct, wrong
 from sdcduck.udfs.masking.keyed import Masked, held, masked, numbers_of, numbers_shown, shown
 from sdcduck.udfs.masking.records import there_are
@@ -51,6 +52,7 @@ class _Noise:
 def plan_add_noise(
     session: Session, text: str | None, columns: list[str] | None, method: str | None, noise: float | None,
     sd: str | None, bounds: str | None, id: str | None, nulls: str | None, seed: int | None,
+    predictors: list[str] | None,
 ) -> Rows:  # fmt: skip
     """``sdc_add_noise``: standard normal numbers of each record and column, made into the noise of the method."""
     relation = source(session.cursor(), text, "source")
@@ -59,9 +61,11 @@ def plan_add_noise(
     call = masked(relation, numbers, id, nulls, seed, together=chosen != "additive")
     for name in call.names:
         relation.number(name, "columns")
+    kept = _predictors(call, predictors, chosen)
+    usual = 1.0 if chosen == "ipso" else 0.1
     wanted = _Noise(
         chosen,
-        0.1 if noise is None else share(noise, "noise", zero=False, why="a share of the standard deviation"),
+        usual if noise is None else share(noise, "noise", zero=False, why="a share of the standard deviation"),
         _deviations(call, sd), _bounds(call, bounds),
     )  # fmt: skip
     if wanted.sd and wanted.method not in SINGLE:
@@ -71,24 +75,28 @@ def plan_add_noise(
 
     def make() -> pa.Table:
         with reads(session.cursor()) as cursor:
-            found = held(cursor, call, [identifier(name) for name in call.names], exact=True)
-        values = found.values.copy()
-        if (np.abs(values[~found.missing]) > _LARGEST).any() or max(wanted.sd or (0.0,)) > _LARGEST:
+            expressions = [*(identifier(name) for name in call.names), *kept]
+            found = held(cursor, call, expressions, exact=True)
+        count = len(call.names)
+        values, others = found.values[:, :count].copy(), found.values[:, count:]
+        if (np.abs(found.values[~found.missing]) > _LARGEST).any() or max(wanted.sd or (0.0,)) > _LARGEST:
             raise SDCError(f"numbers of a column, or 'sd', are beyond {_LARGEST:g}: their squares are none")
         if wanted.method == "additive":
             drawn = _drawn(session, call, found.known)
             values += drawn * _scales(wanted, values)
-        for rows, there in found.alike(call) if wanted.method != "additive" else ():
+        for rows, known in found.alike(call) if wanted.method != "additive" else ():
+            there = known[:count]
             if len(rows) and there.any():
                 part = np.ix_(rows, there)
                 some = replace(call, names=tuple(compress(call.names, there)))
                 law = replace(wanted, sd=wanted.sd and tuple(compress(wanted.sd, there)))
-                values[part] = _noisy(session, some, law, values[part], found.known.some(rows))
+                beside = others[np.ix_(rows, known[count:])]
+                values[part] = _noisy(session, some, law, values[part], found.known.some(rows), beside)
         # What was not changed may lie outside.
-        moved = values != found.values
+        moved = values != found.values[:, :count]
         for place, (low, high) in wanted.bounds.items():
             values[:, place] = np.where(moved[:, place], within_bounds(values[:, place], low, high), values[:, place])
-        return numbers_of(values, found.missing)
+        return numbers_of(values, found.missing[:, :count])
 
     return Rows(make, shown(call, numbers_shown(call)))
 
@@ -102,10 +110,23 @@ def _scales(wanted: _Noise, values: Matrix) -> Matrix:
     return np.array(wanted.sd) if wanted.sd else wanted.share * spreads(values)
 
 
-def _noisy(session: Session, call: Masked, wanted: _Noise, values: Matrix, known: Identities) -> Matrix:
+def _predictors(call: Masked, names: list[str] | None, method: str) -> list[str]:
+    """SQL of the columns of numbers that explain others; the answer does not depend on how they are listed."""
+    if names and method != "ipso":
+        raise SDCError("argument 'predictors' is for method := 'ipso'")
+    kept = call.relation.named(names, "predictors")
+    for name in kept:
+        call.relation.number(name, "predictors")
+        if name in call.names:
+            raise SDCError(f"column '{name}' is one of those that are changed, and can not be in 'predictors'")
+    return [identifier(name) for name in sorted(kept, key=folded)]
+
+
+def _noisy(session: Session, call: Masked, wanted: _Noise, values: Matrix, known: Identities, others: Matrix) -> Matrix:
     """Records without NULL after the noise of a method that looks at all of them together."""
     n, p = values.shape
-    least = {"restricted": 2 * p + 2, "romm": 3, "outdect": 2}.get(wanted.method, 2)
+    explained = others.shape[1] + (p if wanted.share == 1 else 2 * p) + 2
+    least = {"restricted": 2 * p + 2, "ipso": explained, "romm": 3, "outdect": 2}.get(wanted.method, 2)
     if n < least:
         there = there_are(n)
         raise SDCError(f"{there}, fewer than the {least} that method := '{wanted.method}' needs")
@@ -116,6 +137,8 @@ def _noisy(session: Session, call: Masked, wanted: _Noise, values: Matrix, known
     drawn = _drawn(session, call, known)
     if wanted.method == "outdect":
         return values + np.where(outlying(values)[:, None], drawn * _scales(wanted, values), 0.0)
+    if wanted.method == "ipso":
+        return with_redrawn_residuals(values, others, drawn, wanted.share)
     makes = {
         "correlated": with_correlated_noise, "correlated2": with_kept_covariances, "restricted": with_kept_moments,
     }  # fmt: skip

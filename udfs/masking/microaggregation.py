@@ -15,7 +15,7 @@ from sdcduck.functions.declared import planner
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.masking.choice import METHODS, OF_CATEGORIES, Grouping
-from sdcduck.methods.masking.microaggregation import group_means
+from sdcduck.methods.masking.microaggregation import group_means, group_medians
 from sdcduck.methods.masking.mixed import representatives
 from sdcduck.methods.masking.quality import quality
 from sdcduck.quoting import identifier
@@ -45,6 +45,7 @@ class _Call:
     nulls: str
     kinds: dict[str, str]
     weight: str | None
+    median: bool
 
     def read(self, name: str) -> str:
         """SQL for a column as a number: the place of a label, the microseconds of an instant from the first one."""
@@ -100,7 +101,7 @@ class _Call:
 def plan_microaggregate(
     session: Session, text: str | None, columns: str | None, k: int | None, method: str | None, by: list[str] | None,
     gamma: float | None, pieces: int | None, id: str | None, nulls: str | None, time_limit: float | None,
-    weight: str | None,
+    weight: str | None, average: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_microaggregate``: records are known by their place in an order that their values alone decide."""
     relation = source(session.cursor(), text, "source")
@@ -118,10 +119,15 @@ def plan_microaggregate(
     ):
         if given is not None and method not in methods:
             raise SDCError(f"argument '{name}' is for method := {' and '.join(repr(one) for one in methods)}")
+    if method == "simple" and not id:
+        raise SDCError("method := 'simple' takes the records in the order of a column: name it as 'id'")
+    median = choice(average, "average", ("mean", "median")) == "median"
+    if median and weight is not None:
+        raise SDCError("weights are for means: give 'weight' or average := 'median', and not both")
     kinds = {name: _kind(relation, name, str(method)) for one in lists for name in one}
     call = _Call(
         relation, lists, grouping, relation.named(by, "by"), relation.named([id], "id")[0] if id else None,
-        choice(nulls, "nulls", NULLS), kinds, _weight(relation, weight),
+        choice(nulls, "nulls", NULLS), kinds, _weight(relation, weight), median,
     )  # fmt: skip
     for name in (*call.by, *filter(None, (call.id, call.weight))):
         if name in call.masked:
@@ -228,6 +234,8 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
         shared = (
             representatives(some, mixed, found, some_weights) if mixed.any() else group_means(some, found, some_weights)
         )
+        if call.median:
+            shared = np.where(mixed, shared, group_medians(some, found))
         groups[rows, place], sizes[rows, place] = found, np.bincount(found)[found]
         means[rows, begin:end] = np.where(gaps, np.nan, shared)
     return pa.table(

@@ -196,8 +196,7 @@ def plan_tcap(
                     WITH {classes}
                     SELECT {place} AS _place, {literal(target)} AS target, {size}::BIGINT AS n_keys, originals, hits,
                         correct, hits / nullif(originals, 0) AS recall, {tcap} AS tcap, baseline,
-                        CASE WHEN hits > 0 AND 1 - baseline > 1e-12
-                            THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
+                        CASE WHEN 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
                         _modal_hits / nullif(hits, 0) AS modal_baseline, tcap - modal_baseline AS lift,
                         (correct - _modal_correct) / nullif(hits - _modal_hits, 0) AS tcap_not_modal
                     FROM (SELECT {_TCAP_FIGURES} FROM _guessed)
@@ -280,7 +279,7 @@ def _disclosure(compared: Compared, keys: int, place: int, target: str, tau: flo
             _dcap / nullif(_met, 0) AS dcap_match, coalesce(f.correct / nullif(hits, 0), 0) AS tcap,
             f.correct / nullif(_met, 0) AS tcap_match, baseline,
             CASE WHEN 1 - baseline > 1e-12 THEN (dcap_match - baseline) / (1 - baseline) END AS marginal_dcap,
-            CASE WHEN hits > 0 AND 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
+            CASE WHEN 1 - baseline > 1e-12 THEN (tcap - baseline) / (1 - baseline) END AS marginal_tcap,
             _modal_originals / {n} AS modal_baseline,
             coalesce(o.correct >= {_ONE_WAY[1]} AND o.share >= {_ONE_WAY[0]}, false) AS flag_1way,
             w.correct >= {_TWO_WAY[1]} AS flag_2way,

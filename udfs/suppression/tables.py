@@ -31,7 +31,7 @@ from sdcduck.methods.suppression.rounding import (
 )
 from sdcduck.methods.suppression.stencil import stencil
 from sdcduck.quoting import identifier
-from sdcduck.udfs.arguments import choice, needed, number, whole, without_spaces, wrong
+from sdcduck.udfs.arguments import choice, needed, number, truth, whole, without_spaces, wrong
 from sdcduck.udfs.publication import (
     Measure,
     clusters,
@@ -421,10 +421,22 @@ _ROUNDING_METHODS = ("small_counts", "controlled", "random", "midpoint", "thresh
 
 def plan_round_table(
     session: Session, text: str | None, base: int | None, method: str | None, freq: str | None,
-    extend_zeros: bool | None, seed: int | None,
+    extend_zeros: bool | None, max_round: int | None, identify_new: bool | None, zero_candidates: bool | None,
+    force_inner: bool | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_round_table``: the counts of a publication rounded to a base, or left out below it."""
     least, how = whole(base, "base", least=2), choice(method, "method", _ROUNDING_METHODS)
+    small = None if max_round is None else whole(max_round, "max_round", least=least - 1, why="base - 1 or more")
+    new, zeros, all_inner = (
+        truth(value, name)
+        for value, name in (
+            (identify_new, "identify_new"), (zero_candidates, "zero_candidates"), (force_inner, "force_inner")
+        )
+    )  # fmt: skip
+    if how != "small_counts" and (small is not None or not new or zeros or all_inner):
+        raise SDCError(
+            "'max_round', 'identify_new', 'zero_candidates' and 'force_inner' are for method := 'small_counts'"
+        )
     publication = resolve(session, text, ("level", "original", "rounded"))
     if not any(measure.kind == "count" for measure in publication.measures):
         publication = publication.counted(freq)
@@ -448,7 +460,10 @@ def plan_round_table(
         elif how == "controlled":
             rounded = controlled_rounding(inner.x, inner.inner_freq, least).cells
         else:
-            inner_rounded = small_count_rounding(inner.x, inner.inner_freq, least, seed=chosen)
+            inner_rounded = small_count_rounding(
+                inner.x, inner.inner_freq, least, max_round=small, zero_candidates=zeros, force=all_inner,
+                identify_new=new, seed=chosen,
+            )  # fmt: skip
             rounded = inner.x.totals(inner_rounded).astype(np.int64)
         return pa.table(
             {

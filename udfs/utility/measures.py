@@ -44,6 +44,7 @@ TABLE_COLUMNS = {
     "column_a": "VARCHAR", "column_b": "VARCHAR", "column_c": "VARCHAR", "cells": "BIGINT", "df": "BIGINT",
     "vw": "DOUBLE", "pmse": "DOUBLE", "pmse_ratio": "DOUBLE", "pmse_z": "DOUBLE", "ft": "DOUBLE", "jsd": "DOUBLE",
     "g": "DOUBLE", "g_df": "BIGINT", "specks": "DOUBLE", "wmabsdd": "DOUBLE", "hellinger": "DOUBLE", "u": "DOUBLE",
+    "mabsdd": "DOUBLE", "po50": "DOUBLE",
 }  # fmt: skip
 COLUMN_COLUMNS = {
     "column_name": "VARCHAR", "kind": "VARCHAR", "pmse_ratio": "DOUBLE", "df": "BIGINT", "ks": "DOUBLE",

@@ -19,7 +19,7 @@ Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Check = Callable[[int, int], None]
 
-METHODS = ("mdav", "vmdav", "swap", "decompose", "optimal", "onedims", "single", "pca")
+METHODS = ("mdav", "vmdav", "swap", "decompose", "optimal", "onedims", "single", "simple", "pca")
 """By which groups are made."""
 OF_CATEGORIES = ("mdav", "vmdav")
 """Those of them that take categories, too."""
@@ -30,7 +30,8 @@ class Grouping:
     """How groups are made.
 
     Attributes:
-        method: one of `METHODS`. 'optimal' and 'onedims' take one column, 'single' sorts by the first.
+        method: one of `METHODS`. 'optimal' and 'onedims' take one column, 'single' sorts by the first, and 'simple'
+            takes records as they come.
         k: records that a group has at least.
         gamma: of V-MDAV; None: the best of several.
         pieces: into how many 'decompose' cuts the records; None: of about 40 records.
@@ -63,6 +64,8 @@ class Grouping:
             return decompose(points, self.k, self.pieces, gamma=self.gamma, seconds=self.seconds, check=check).groups
         if self.method == "pca":
             return by_component(points, self.k)
+        if self.method == "simple":
+            return in_turn(np.arange(len(points)), self.k)
         if self.method == "optimal":
             return best_groups(points[:, 0], self.k)
         return in_turn(np.argsort(values[:, 0], kind="stable"), self.k)

@@ -1,7 +1,9 @@
 """Noise on numbers of records: independent, or with the covariances of the records.
 
 Kim (1986); Brand (2002), Microdata protection through noise addition; Ting, Fienberg and Trottini (2008), Random
-orthogonal matrix masking. The standard deviation of the noise is a share of that of the column, in all methods.
+orthogonal matrix masking; Burridge (2003), Information preserving statistical obfuscation; Langsrud (2019), Information
+preserving regression-based tools for statistical disclosure control. The standard deviation of the noise is a share of
+that of the column, in all methods.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from sdcduck.methods.masking.swaps import combined, inverse, normal_scores, prod
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 
-METHODS = ("additive", "correlated", "correlated2", "restricted", "romm", "outdect")
+METHODS = ("additive", "correlated", "correlated2", "restricted", "ipso", "romm", "outdect")
 SINGLE = ("additive", "outdect")
 """Those of them whose noise is independent between columns."""
 BLOCK = 17
@@ -66,6 +68,33 @@ def with_kept_moments(values: Floats, drawn: Floats, noise: float) -> Floats:
     free = free - combined(centred, inverse(own) @ _across(centred, free))
     free = combined(free, inverse(root(covariances(free))))
     found: Floats = center + math.sqrt(1 - noise**2) * centred + noise * combined(free, root(own))
+    return found
+
+
+def with_redrawn_residuals(values: Floats, others: Floats, drawn: Floats, noise: float) -> Floats:
+    """Values whose part that other columns do not explain is drawn anew: float64 (n, p).
+
+    The new residuals are free of the means, of the other columns and, with noise below 1, of the old ones, and have
+    exactly their covariances: regressions of the values on the other columns, with an intercept, say what they said.
+
+    Args:
+        others: float64 (n, q), what stays.
+        drawn: float64 (n, p), standard normal.
+        noise: standard deviation of what is new, as share of that of the residuals; at 1 nothing of these is left.
+    """
+    center, given = values.mean(axis=0), others - others.mean(axis=0)
+    fitted, left, free = np.zeros_like(values), values - center, drawn - drawn.mean(axis=0)
+    if given.shape[1]:
+        scaled = given / np.where(spreads(given) > 0, spreads(given), 1.0)
+        turned = inverse(covariances(scaled))
+        fitted = combined(scaled, turned @ _across(scaled, left))
+        left = left - fitted
+        free = free - combined(scaled, turned @ _across(scaled, free))
+    own = covariances(left)
+    if noise < 1:
+        free = free - combined(left, inverse(own) @ _across(left, free))
+    free = combined(free, inverse(root(covariances(free))))
+    found: Floats = center + fitted + math.sqrt(1 - noise**2) * left + noise * combined(free, root(own))
     return found
 
 

@@ -92,6 +92,8 @@ class TableMeasures:
         tvd: total variation distance: SPECKS of a table, and half of MabsDD.
         wmabsdd: mean absolute difference over its deviation, summed.
         hellinger: Hellinger (Bhattacharyya) distance.
+        mabsdd: absolute differences of the counts, the original ones scaled to as many as the synthetic, over these.
+        po50: per cent of the records told rightly by where the share of their cell is larger, less 50.
         u: Mann and Whitney's statistic of the propensity scores.
         roc: sum over the cells of smaller share / larger share.
     """
@@ -109,6 +111,8 @@ class TableMeasures:
     tvd: float | None = None
     wmabsdd: float | None = None
     hellinger: float | None = None
+    mabsdd: float | None = None
+    po50: float | None = None
     u: float | None = None
     roc: float = 0.0
 
@@ -147,6 +151,8 @@ def table_measures(original: NDArray[np.int64], synthetic: NDArray[np.int64]) ->
         tvd=float(np.abs(p - q).sum() / 2),
         wmabsdd=float((np.abs(difference) / np.sqrt(c * both)).sum() / math.sqrt(2 / math.pi)),
         hellinger=math.sqrt(float(((np.sqrt(p) - np.sqrt(q)) ** 2).sum()) / 2),
+        mabsdd=float(np.abs(difference).sum() / n2),
+        po50=float(100 * np.where(s * n1 > o * n2, s, o).sum() / total - 50),
         u=separation(o, s, s / both).u,
         roc=float((np.minimum(p, q) / np.maximum(p, q)).sum()),
     )
