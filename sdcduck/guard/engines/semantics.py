@@ -41,10 +41,16 @@ def _of_postgres(node: exp.Expr) -> exp.Expr:
     return exp.cast(node.this.transform(_of_postgres), node.to) if isinstance(node, exp.TryCast) else node
 
 
+def _of_clickhouse(node: exp.Expr) -> exp.Expr:
+    """Of ClickHouse: no cast is tried, and what is not chosen is cast to anything."""
+    return exp.cast(node.this.transform(_of_clickhouse), node.to) if isinstance(node, exp.TryCast) else node
+
+
 SEMANTICS = {
     "duckdb": Semantics("duckdb"),
     "datafusion": Semantics("duckdb"),
     "postgres": Semantics("postgres", _of_postgres),
+    "clickhouse": Semantics("clickhouse", _of_clickhouse),
 }
 """By name of the engine. DataFusion reads the words of DuckDB that are written here."""
 
