@@ -24,6 +24,7 @@ class OfClickHouse:
     name = "clickhouse"
 
     def __init__(self, session: Any) -> None:
+        self._given = session  # with the last session of a process its tables go
         self._kind, self._path = type(session), session._path
         self._database = str(session.query("SELECT currentDatabase()", "ArrowTable").column(0)[0].as_py())
         self._own: Any = None

@@ -14,10 +14,23 @@ from sdcduck.guard.engines.cut import Source
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
-DIALECTS = {"duckdb": "duckdb", "datafusion": "duckdb", "postgres": "postgres", "spark": "spark", "trino": "trino"}
-"""Whose words sqlglot writes, by engine. The last two are untried."""
+DIALECTS = {
+    "duckdb": "duckdb",
+    "datafusion": "duckdb",
+    "postgres": "postgres",
+    "spark": "spark",
+    "trino": "trino",
+    "clickhouse": "clickhouse",
+}
+"""Whose words sqlglot writes, by engine."""
 
 UNTRIED = ("spark", "trino")
+
+_SETTINGS = {
+    "clickhouse": "\nSETTINGS join_use_nulls = 1, group_by_use_nulls = 1, cast_keep_nullable = 1, "
+    "prefer_column_name_to_alias = 1, count_distinct_implementation = 'uniqExact', transform_null_in = 0"
+}
+"""Without them, what is not joined, and totals in CUBE, are 0 and empty texts."""
 
 Interval = tuple[int, int, int, int]
 """Of a p-table for counts: the count, the noise, and the keys from which and below which it is put on."""
@@ -59,7 +72,7 @@ def portable(
     tree.transform(_sums, copy=False)
     for name in sorted({folded(source.policy.name) for source in sources.values()}):
         _only_of_single_records(tree, sources[name])
-    return tree.sql(DIALECTS[engine], pretty=True, comments=False)
+    return tree.sql(DIALECTS[engine], pretty=True, comments=False) + _SETTINGS.get(engine, "")
 
 
 def _only_of_single_records(tree: exp.Expr, source: Source) -> None:

@@ -42,7 +42,9 @@ def _of_postgres(node: exp.Expr) -> exp.Expr:
 
 
 def _of_clickhouse(node: exp.Expr) -> exp.Expr:
-    """Of ClickHouse: no cast is tried, and what is not chosen is cast to anything."""
+    """Of ClickHouse: no cast is tried, and what is not chosen is cast to anything; its DATE begins in 1970."""
+    if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
+        return exp.cast(node.this.transform(_of_clickhouse), exp.DType.DATE32)
     return exp.cast(node.this.transform(_of_clickhouse), node.to) if isinstance(node, exp.TryCast) else node
 
 
@@ -51,6 +53,7 @@ SEMANTICS = {
     "datafusion": Semantics("duckdb"),
     "postgres": Semantics("postgres", _of_postgres),
     "clickhouse": Semantics("clickhouse", _of_clickhouse),
+    "spark": Semantics("spark"),
 }
 """By name of the engine. DataFusion reads the words of DuckDB that are written here."""
 

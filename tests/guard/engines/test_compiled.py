@@ -18,6 +18,7 @@ from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
 
 sys.path.insert(0, str(Path(__file__).parent))
+from clickhouse_session import clickhouse
 from postgres_server import postgres
 
 _PEOPLE = """CREATE TABLE people AS SELECT i AS id, ['n', 's', 'e', NULL, 'N ', ''][1 + i % 6] AS region, ['f', 'm'][1 + i * 37 % 101 % 2] AS sex,
@@ -79,6 +80,8 @@ def _engine(kind: str, con: duckdb.DuckDBPyConnection) -> Any:
     rows = con.sql("FROM people").to_arrow_table()
     if kind == "postgres":
         return postgres().fill({"people": rows})
+    if kind == "clickhouse":
+        return clickhouse({"people": rows})
     if kind == "datafusion":
         datafusion = pytest.importorskip("datafusion", reason="DataFusion is not installed")
         session = datafusion.SessionContext()
@@ -98,7 +101,7 @@ def _multiset(rows: Any) -> list[str]:
     )
 
 
-@pytest.mark.parametrize("kind", ["duckdb", "datafusion", "postgres"])
+@pytest.mark.parametrize("kind", ["duckdb", "datafusion", "postgres", "clickhouse"])
 def test_the_text_gives_the_numbers_of_the_guard(kind: str, guard: Guard, con: duckdb.DuckDBPyConnection) -> None:
     engine = engine_of(_engine(kind, con))
     for question in _ANSWERED:
@@ -133,7 +136,7 @@ def test_a_record_without_a_key_has_no_number(guard: Guard, con: duckdb.DuckDBPy
     assert {row[0] for row in before} - {row[0] for row in after} == {"n"}
 
 
-@pytest.mark.parametrize("kind", ["duckdb", "datafusion", "postgres"])
+@pytest.mark.parametrize("kind", ["duckdb", "datafusion", "postgres", "clickhouse"])
 @pytest.mark.parametrize("guard", ["threshold"], indirect=True)
 def test_units_with_several_records_have_no_answer(kind: str, guard: Guard, con: duckdb.DuckDBPyConnection) -> None:
     """Records are counted, so that five of one person would pass a threshold of four: no row, or one of no groups."""
