@@ -7,6 +7,7 @@ answers alike. All else is refused: what is on no list here has not been shown t
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
@@ -44,31 +45,52 @@ _PLAIN = (
 )  # fmt: skip
 
 
-def portable(
-    sql: str, sources: Mapping[str, Source], engine: str, intervals: Callable[[str], tuple[int, Sequence[Interval]]]
-) -> str:
+@dataclass(frozen=True)
+class Stored:
+    """What a text has of the custodian's file, read when it is written.
+
+    Attributes:
+        intervals: the modulus of the keys and the intervals of a p-table for counts.
+        types: the types of the columns of a public table, by name as it is spelled.
+        rows: its rows, of some columns.
+    """
+
+    intervals: Callable[[str], tuple[int, Sequence[Interval]]]
+    types: Callable[[exp.Table], dict[str, str]]
+    rows: Callable[[exp.Table, Sequence[str]], Sequence[tuple[object, ...]]]
+
+
+def portable(sql: str, sources: Mapping[str, Source], engine: str, stored: Stored) -> str:
     """A query that the guard made, in the words of an engine.
 
     Args:
         sources: the tables of records, by folded name.
         engine: one of `DIALECTS`.
-        intervals: the modulus of the keys and the intervals of a p-table for counts.
+        stored: what else is in the file: p-tables and public tables.
 
     Raises:
         Refused: it is not known to give the same numbers there.
     """
     tree = parse_one(sql, read="duckdb")
     tree.transform(_without_try, copy=False)
-    names = {folded(name) for name in sources}
+    names, public = {folded(name) for name in sources}, dict[str, exp.Table]()
     for table in list(tree.find_all(exp.Table)):
-        if folded(table.name) not in names or table.args.get("joins"):
-            raise _refused("a table that has no records: take it to the engine, and join it to the answer there")
+        if table.args.get("joins"):
+            raise _refused("a form of FROM")
+        if folded(table.name) not in names:
+            if not isinstance(table.parent, exp.Join) or folded(table.alias_or_name) in public:
+                raise _refused("a table that has no records, other than joined to these, and once")
+            public[folded(table.alias_or_name)] = table
+            continue
         table.replace(_table(sources[folded(table.name)].policy.name, table.alias_or_name))
     for order in list(tree.find_all(exp.Order)):
         order.pop()  # rows have no order in a subquery
-    _Checked(tree, sources)
+    types = {alias: stored.types(table) for alias, table in public.items()}
+    _Checked(tree, sources, types)
+    for alias, table in public.items():
+        table.replace(_public_rows(tree, table, types[alias], stored.rows))
     for select in list(tree.find_all(exp.Select)):
-        _with_noise(select, intervals)
+        _with_noise(select, stored.intervals)
     tree.transform(_sums, copy=False)
     for name in sorted({folded(source.policy.name) for source in sources.values()}):
         _only_of_single_records(tree, sources[name])
@@ -92,6 +114,40 @@ def _only_of_single_records(tree: exp.Expr, source: Source) -> None:
     tree.join(counted.subquery(exp.to_identifier(alias, quoted=True)), join_type="CROSS", copy=False)
     no_more = exp.EQ(this=exp.column("_sdc_more", alias, quoted=True), expression=exp.Literal.number(0))
     tree.where(no_more, copy=False)
+
+
+def _public_rows(
+    tree: exp.Expr,
+    table: exp.Table,
+    types: Mapping[str, str],
+    rows: Callable[[exp.Table, Sequence[str]], Sequence[tuple[object, ...]]],
+) -> exp.Expr:
+    """What a query reads of a public table, row by row: an engine need not have it."""
+    alias = table.alias_or_name
+    used = {folded(column.name) for column in tree.find_all(exp.Column) if folded(column.table) == folded(alias)}
+    names = [name for name in types if folded(name) in used]
+    if any(types[name] not in (*_WHOLE, "VARCHAR", "BOOLEAN") for name in names):
+        raise _refused("a public table with values of other types than whole numbers, texts and BOOLEAN")
+    found = rows(table, names)
+    if not 0 < len(found) <= _MOST_ROWS:
+        raise _refused(f"a public table without rows, or with more than {_MOST_ROWS}")
+    written = [
+        exp.Tuple(expressions=[_value(value, types[name]) for name, value in zip(names, row, strict=True)])
+        for row in found
+    ]
+    quoted = [exp.to_identifier(name, quoted=True) for name in names]
+    as_ = exp.TableAlias(this=exp.to_identifier(alias, quoted=True), columns=quoted)
+    return exp.Values(expressions=written, alias=as_)
+
+
+_MOST_ROWS = 1000
+
+
+def _value(value: object, kind: str) -> exp.Expr:
+    plain = exp.convert(value)
+    if isinstance(value, str) and not _is_text(plain):
+        raise _refused("a public table with a backslash in a text")
+    return exp.cast(plain, kind, dialect="duckdb")
 
 
 def _table(name: str, alias: str) -> exp.Expr:
@@ -119,13 +175,15 @@ _CONDITIONS: Mapping[type[exp.Expr], tuple[str, ...]] = {
 class _Checked:
     """Looks at each node of a query."""
 
-    def __init__(self, tree: exp.Expr, sources: Mapping[str, Source]) -> None:
+    def __init__(self, tree: exp.Expr, sources: Mapping[str, Source], public: Mapping[str, Mapping[str, str]]) -> None:
+        self._joined = set[int]()
         self._types = {
             folded(table.alias_or_name): {
                 folded(name): kind for name, kind in sources[folded(table.name)].types.items()
             }
             for table in tree.find_all(exp.Table)
-        }
+            if folded(table.alias_or_name) not in public
+        } | {alias: {folded(name): kind for name, kind in types.items()} for alias, types in public.items()}
         for node in tree.walk():
             self._look_at(node)
 
@@ -133,11 +191,15 @@ class _Checked:
         if isinstance(node, exp.Anonymous):
             if folded(node.name) not in _MADE:
                 raise _refused(f"a number that is not written for other engines: {_WRITTEN}")
+        elif isinstance(node, exp.Join):
+            self._join(node)
         elif isinstance(node, (*_COMPARED, exp.In, exp.Between)):
-            self._compared(node)
+            if id(node) not in self._joined:
+                self._compared(node)
         elif isinstance(node, exp.Select):
             if any(
-                value and part not in ("expressions", "from_", "where", "group") for part, value in node.args.items()
+                value and part not in ("expressions", "from_", "joins", "where", "group")
+                for part, value in node.args.items()
             ):
                 raise _refused("a form of SELECT")
         elif isinstance(node, (exp.Count, exp.Sum)) and isinstance(node.this, exp.Distinct):
@@ -155,6 +217,19 @@ class _Checked:
             self._condition(node.args[part].unnest())
         if isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
             raise _refused("IN with a subquery")
+
+    def _join(self, join: exp.Join) -> None:
+        """Refuse a join by anything but equal whole numbers, or equal texts."""
+        sides = folded(join.side), folded(join.kind), folded(join.args.get("method") or "")
+        on = join.args.get("on")
+        if sides not in _JOINS or on is None or join.args.get("using"):
+            raise _refused("a join that is neither JOIN nor LEFT JOIN on values that are equal")
+        for condition in on.flatten() if isinstance(on, exp.And) else [on]:
+            equal = condition.unnest()
+            kinds = [self._kind(equal.this), self._kind(equal.expression)] if isinstance(equal, exp.EQ) else [None]
+            if not (all(kind == "VARCHAR" for kind in kinds) or all(kind in _WHOLE for kind in kinds)):
+                raise _refused("a join by anything but equal whole numbers, or equal texts")
+            self._joined.add(id(equal))
 
     def _grouped(self, group: exp.Group) -> None:
         """Refuse groups by values that engines may take for the same, or not."""
@@ -196,6 +271,7 @@ class _Checked:
         return types.get(folded(node.name)) if types is not None else ("" if _is_number(node) else None)
 
 
+_JOINS = (("", "", ""), ("", "inner", ""), ("left", "", ""), ("left", "outer", ""))
 _WRITTEN = "counts by dimensions, where whole numbers are compared with whole numbers and texts are equal"
 
 

@@ -24,6 +24,13 @@ from postgres_server import postgres
 _PEOPLE = """CREATE TABLE people AS SELECT i AS id, ['n', 's', 'e', NULL, 'N ', ''][1 + i % 6] AS region, ['f', 'm'][1 + i * 37 % 101 % 2] AS sex,
     i % 7 AS age, CASE WHEN i % 11 > 0 THEN sqrt(i) END AS income, i % 5 = 0 AS foreigner, (i % 4)::DOUBLE AS weight, DATE '2020-01-01' + (i % 3)::INTEGER AS day
     FROM range(300) r(i)"""
+_PUBLIC = {
+    "regions": "FROM (VALUES ('n', 'cold', true), ('s', 'it''s warm', false), (NULL, 'none', true), ('', '', NULL)) r(region, climate, big)",
+    "places": "SELECT r AS region, a AS age, CASE WHEN a < 5 THEN c END AS climate, a % 2 = 0 AS big "
+    "FROM (VALUES ('n', 'cold'), ('s', 'it''s warm'), (NULL, 'none'), ('', '')) v(r, c), range(6) t(a)",
+    "days": "SELECT DATE '2020-01-01' + i::INTEGER AS day, 'x' || i AS name FROM range(3) r(i)",
+    "odd": "SELECT 'f' AS sex, 'a\\b' AS name",
+}
 _METHODS = {"cell_key": "", "threshold": ", min_units := 4", "rounding": ", base := 5"}
 _ANSWERED = (
     "SELECT count(*) AS n FROM people",
@@ -34,6 +41,10 @@ _ANSWERED = (
     "SELECT day, count(*) AS n FROM people WHERE region IN ('n', '') AND income IS NOT NULL GROUP BY ROLLUP (day)",
     "SELECT age, count(*) AS n FROM people WHERE age > 100 GROUP BY age",
     "SELECT age, count(*) AS n FROM people WHERE age > -3 AND age NOT IN (-1, 2) GROUP BY age",
+    "SELECT r.climate, r.big, count(*) AS n FROM people p JOIN regions r ON p.region = r.region GROUP BY CUBE (r.climate, r.big)",
+    "SELECT r.climate, p.sex, count(*) AS n, grouping(r.climate) AS g FROM people p LEFT JOIN places r ON p.region = r.region AND p.age = r.age "
+    "WHERE r.big OR p.sex = 'f' GROUP BY ROLLUP (r.climate, p.sex)",
+    "SELECT count(*) AS n, count(*) FILTER (WHERE r.climate = 'cold') AS c FROM people JOIN places r USING (age, region)",
     "SELECT sex, count(*) AS n FROM people WHERE foreigner OR NOT (foreigner AND age = 3) GROUP BY sex",
 )
 _REFUSED = (
@@ -50,6 +61,9 @@ _REFUSED = (
     "SELECT count(*) AS n FROM people WHERE NOT (age OR sex = 'f')",
     "SELECT weight, count(*) AS n FROM people GROUP BY weight",
     "SELECT 7 AS n",
+    "SELECT d.name, count(*) AS n FROM people p JOIN days d ON p.day = d.day GROUP BY d.name",
+    "SELECT r.climate, count(*) AS n FROM people p JOIN places r ON p.age BETWEEN r.age AND r.age AND p.region = r.region GROUP BY r.climate",
+    "SELECT o.name, count(*) AS n FROM people p JOIN odd o ON p.sex = o.sex GROUP BY o.name",
     "SELECT count(*) AS n FROM people WHERE age > -1.5",
     "SELECT count(*) AS n FROM people WHERE age = -age",
     "SELECT max(region) AS r FROM people",
@@ -64,6 +78,9 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         made.execute(_PEOPLE)
         made.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
         made.execute("CREATE TABLE kept AS FROM people")
+        for name, rows in _PUBLIC.items():
+            made.execute(f"CREATE TABLE {name} AS {rows}")
+            made.execute(f"FROM sdc_declare_public('{name}')").fetchall()
         yield made
 
 
