@@ -22,7 +22,11 @@ UNITS = 50_000
 _KEYS = "_sdc_record_keys"
 IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
 _HAS_KEYS = f"SELECT count(*) FROM duckdb_tables() WHERE table_name = {literal(_KEYS)}"
-_TABLES = f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} ORDER BY ALL"
+_TABLES = (
+    f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} "
+    f"UNION ALL SELECT view_name FROM duckdb_views() WHERE {IS_HERE} AND NOT internal ORDER BY ALL"
+)
+"""Views are how it reads files of Parquet, and tables of others."""
 CHANGED = "the table changed while its keys were made: nothing was written, do it again"
 
 
@@ -41,7 +45,7 @@ class OfDuckDB:
             self._con.close()
 
     def tables(self) -> list[str]:
-        """The names of its tables."""
+        """The names of its tables and views."""
         with self._con.cursor() as cursor:
             return [str(name) for (name,) in cursor.execute(_TABLES).fetchall()]
 
