@@ -41,7 +41,8 @@ _COMPARED = (exp.EQ, exp.NEQ, exp.LT, exp.LTE, exp.GT, exp.GTE)
 _PLAIN = (
     exp.Select, exp.From, exp.Subquery, exp.Column, exp.Identifier, exp.Literal, exp.Alias, exp.TableAlias, exp.Where,
     exp.Group, exp.Cube, exp.Rollup, exp.GroupingSets, exp.Tuple, exp.Grouping, exp.Star, exp.Count, exp.Sum, exp.Max,
-    exp.Case, exp.If, exp.And, exp.Or, exp.Not, exp.Paren, exp.Is, exp.Null, exp.In, exp.Between, exp.Table, *_COMPARED,
+    exp.Case, exp.If, exp.Nullif, exp.And, exp.Or, exp.Not, exp.Paren, exp.Is, exp.Null, exp.In, exp.Between,
+    exp.Table, *_COMPARED,
 )  # fmt: skip
 
 
@@ -86,12 +87,13 @@ def portable(sql: str, sources: Mapping[str, Source], engine: str, stored: Store
     for order in list(tree.find_all(exp.Order)):
         order.pop()  # rows have no order in a subquery
     types = {alias: stored.types(table) for alias, table in public.items()}
-    _Checked(tree, sources, types)
+    checked = _Checked(tree, sources, types)
     for alias, table in public.items():
         table.replace(_public_rows(tree, table, types[alias], stored.rows))
     for select in list(tree.find_all(exp.Select)):
         _with_noise(select, stored.intervals)
-    tree.transform(_sums, copy=False)
+    checked.write_numbers()
+    tree.transform(_grouping, copy=False)
     for name in sorted({folded(source.policy.name) for source in sources.values()}):
         _only_of_single_records(tree, sources[name])
     return tree.sql(DIALECTS[engine], pretty=True, comments=False) + _SETTINGS.get(engine, "")
@@ -177,6 +179,8 @@ class _Checked:
 
     def __init__(self, tree: exp.Expr, sources: Mapping[str, Source], public: Mapping[str, Mapping[str, str]]) -> None:
         self._joined = set[int]()
+        self._sums = list[tuple[exp.Sum, int]]()
+        self._means = list[exp.Div]()
         self._types = {
             folded(table.alias_or_name): {
                 folded(name): kind for name, kind in sources[folded(table.name)].types.items()
@@ -186,6 +190,21 @@ class _Checked:
         } | {alias: {folded(name): kind for name, kind in types.items()} for alias, types in public.items()}
         for node in tree.walk():
             self._look_at(node)
+        decimals = {one.parent.alias for one, scale in self._sums if scale and isinstance(one.parent, exp.Alias)}
+        if any(column.name in decimals for mean in self._means for column in mean.find_all(exp.Column)):
+            raise _refused("a mean of decimals")
+
+    def write_numbers(self) -> None:
+        """Write sums in a type that holds them, and means as DuckDB divides: floating-point numbers, exact before."""
+        for one, scale in self._sums:
+            kind = f"DECIMAL(38, {scale})"
+            if isinstance(one.this, exp.Case):
+                for part in one.this.args["ifs"]:
+                    part.set("true", exp.cast(part.args["true"], kind, dialect="duckdb"))
+            else:
+                one.set("this", exp.cast(one.this, kind, dialect="duckdb"))
+        for mean in self._means:
+            mean.replace(_of(_MEAN, s=exp.paren(mean.this), n=mean.expression))
 
     def _look_at(self, node: exp.Expr) -> None:
         if isinstance(node, exp.Anonymous):
@@ -204,6 +223,10 @@ class _Checked:
                 raise _refused("a form of SELECT")
         elif isinstance(node, (exp.Count, exp.Sum)) and isinstance(node.this, exp.Distinct):
             raise _refused("count(DISTINCT ..)")
+        elif isinstance(node, exp.Sum):
+            self._summed(node)
+        elif isinstance(node, exp.Div):
+            self._divided(node)
         elif isinstance(node, exp.Max) and (self._kind(node.this) or "VARCHAR").startswith("VARCHAR"):
             # The guard's own is that of the record keys; of texts engines have orders of their own.
             raise _refused("the least or largest value")
@@ -217,6 +240,27 @@ class _Checked:
             self._condition(node.args[part].unnest())
         if isinstance(node, exp.In) and (node.args.get("query") or node.args.get("unnest")):
             raise _refused("IN with a subquery")
+
+    def _summed(self, node: exp.Sum) -> None:
+        """Refuse a sum of anything but whole numbers or decimals, as they are or under one condition."""
+        value = node.this.unnest()
+        if isinstance(value, exp.Case):
+            cases = value.args["ifs"]
+            if value.this is not None or value.args.get("default") is not None or len(cases) != 1:
+                raise _refused("a value that is chosen in several ways")
+            value = cases[0].args["true"].unnest()
+        kind = self._kind(value) or ""
+        if kind not in _WHOLE and not kind.startswith("DECIMAL"):
+            raise _refused(f"a sum of other values: {_WRITTEN}")
+        self._sums.append((node, int(kind.rstrip(")").split(",")[1]) if kind.startswith("DECIMAL") else 0))
+
+    def _divided(self, node: exp.Div) -> None:
+        """Refuse what is no mean."""
+        number = node.expression
+        is_mean = isinstance(node.this.unnest(), (exp.Case, exp.Column)) and isinstance(number, exp.Nullif)
+        if not is_mean or number.expression != exp.Literal.number(0):
+            raise _refused(f"a number divided by another: {_WRITTEN}")
+        self._means.append(node)
 
     def _join(self, join: exp.Join) -> None:
         """Refuse a join by anything but equal whole numbers, or equal texts."""
@@ -272,7 +316,10 @@ class _Checked:
 
 
 _JOINS = (("", "", ""), ("", "inner", ""), ("left", "", ""), ("left", "outer", ""))
-_WRITTEN = "counts by dimensions, where whole numbers are compared with whole numbers and texts are equal"
+_WRITTEN = (
+    "counts by dimensions, and under a threshold sums and means of whole numbers, where whole numbers are compared "
+    "with whole numbers and texts are equal"
+)
 
 
 def _is_number(node: exp.Column) -> bool:
@@ -334,6 +381,10 @@ _KEY = "CASE WHEN keys = n THEN COALESCE(CAST(key_sum % modulus AS BIGINT), 0) E
 """Without a key for each record there is none, and so no number."""
 
 
+_MEAN = """CASE WHEN s BETWEEN -9007199254740992 AND 9007199254740992 THEN CAST(s AS DOUBLE) / CAST(n AS DOUBLE) END"""
+"""NULL where a sum is too large for each engine to make the same floating-point number of it."""
+
+
 def _of(text: str, **parts: exp.Expr) -> exp.Expr:
     def filled(node: exp.Expr) -> exp.Expr:
         return parts[node.name].copy() if isinstance(node, exp.Column) and node.name in parts else node
@@ -351,15 +402,8 @@ def _join(select: exp.Select, alias: str, rows: Sequence[Interval], *, slot: exp
     select.join(table, on=on, join_type="LEFT", copy=False)
 
 
-def _sums(node: exp.Expr) -> exp.Expr:
-    """Sums of keys in a type that holds them, and `grouping` of several columns as bits of each."""
-    if isinstance(node, exp.Sum) and not isinstance(node.this, exp.Cast):
-        value = node.this
-        if isinstance(value, exp.Case):
-            for part in value.args["ifs"]:
-                part.set("true", exp.cast(part.args["true"], "DECIMAL(38, 0)", dialect="duckdb"))
-            return node
-        return exp.Sum(this=exp.cast(value.copy(), "DECIMAL(38, 0)", dialect="duckdb"))
+def _grouping(node: exp.Expr) -> exp.Expr:
+    """`grouping` of several columns as bits of each."""
     if isinstance(node, exp.Grouping) and len(node.expressions) > 1:
         bits = [
             exp.Mul(this=exp.Grouping(expressions=[one.copy()]), expression=exp.Literal.number(2**place))

@@ -73,8 +73,8 @@ def test_the_time_limit_is_one_for_the_engine_too(stops: bool, tmp_path: Path) -
     engine = Hung(_register(), stops=stops)
     patient = _guard(engine, tmp_path)
     first = patient.sql(_QUESTION)
-    engine.hangs = True
     hurried = sdcduck.open_guard(tmp_path / "policies.duckdb", records=engine, seconds=0.05, log=tmp_path / "other.log")
+    engine.hangs = True
     for ask in (hurried.sql, hurried.stream):
         with pytest.raises(Refused, match="SDC091"):
             ask(_QUESTION)
