@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp, parse_one
 
 from sdcduck.guard.engines.cut import Source
+from sdcduck.guard.engines.semantics import dialect
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -96,7 +97,7 @@ def portable(sql: str, sources: Mapping[str, Source], engine: str, stored: Store
     tree.transform(_grouping, copy=False)
     for name in sorted({folded(source.policy.name) for source in sources.values()}):
         _only_of_single_records(tree, sources[name])
-    return tree.sql(DIALECTS[engine], pretty=True, comments=False) + _SETTINGS.get(engine, "")
+    return tree.sql(dialect(DIALECTS[engine]), pretty=True, comments=False) + _SETTINGS.get(engine, "")
 
 
 def _only_of_single_records(tree: exp.Expr, source: Source) -> None:

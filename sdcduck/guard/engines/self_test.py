@@ -93,9 +93,8 @@ def _texts(engine: str) -> dict[str, str]:
     words, texts = SEMANTICS[engine], dict[str, str]()
     for name, (keys, asked) in _checks().items():
         items = [exp.alias_(one.copy(), f"c{place}", quoted=True) for place, one in enumerate([*asked, *keys])]
-        given = _given({found.name for tree in [*asked, *keys] for found in tree.find_all(exp.Column)}).subquery(
-            "people"
-        )
+        names = {found.name for tree in [*asked, *keys] for found in tree.find_all(exp.Column)}
+        given = exp.Subquery(this=_given(names), alias=exp.TableAlias(this=exp.to_identifier("people")))
         select = exp.Select(expressions=items).from_(given).group_by(*(key.copy() for key in keys))
         texts[name] = words.written(select)
     return texts

@@ -8,8 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from sqlglot import exp, parse_one
+from sqlglot.dialects.dialect import Dialect
+
+
+def dialect(name: str) -> type[Dialect]:
+    """Whose words these are: sqlglot's own, for ibis has others under the same names, which it puts in their place.
+
+    >>> dialect("clickhouse").__module__
+    'sqlglot.dialects.clickhouse'
+    """
+    found: type[Dialect] = getattr(import_module(f"sqlglot.dialects.{name}"), _DIALECTS[name])
+    return found
+
+
+_DIALECTS = {"duckdb": "DuckDB", "postgres": "Postgres", "clickhouse": "ClickHouse", "spark": "Spark", "trino": "Trino"}
 
 
 @dataclass(frozen=True)
@@ -26,7 +41,7 @@ class Semantics:
 
     def written(self, tree: exp.Expr) -> str:
         """The text of a query."""
-        return (tree if self.words is None else tree.transform(self.words)).sql(self.dialect, comments=False)
+        return (tree if self.words is None else tree.transform(self.words)).sql(dialect(self.dialect), comments=False)
 
 
 def _of_postgres(node: exp.Expr) -> exp.Expr:

@@ -14,6 +14,8 @@ import sdcduck
 from sdcduck.catalog.engine_clickhouse import OfClickHouse
 from sdcduck.catalog.engines import engine_of
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.engines import semantics
+from sdcduck.guard.engines.semantics import SEMANTICS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from clickhouse_session import clickhouse
@@ -73,6 +75,14 @@ def test_settings_of_the_session_change_no_number(session: Any) -> None:
     engine.session().query("SET max_rows_to_read = 10, read_overflow_mode = 'break'")
     with pytest.raises(Refused, match="SDC090"):
         guard.sql(_QUESTIONS[0])
+
+
+def test_ibis_has_other_words_for_it() -> None:
+    """ibis 12 puts a dialect of its own in the place of sqlglot's, by its name."""
+    pytest.importorskip("ibis.backends.sql.dialects", reason="ibis is not installed")
+    assert SEMANTICS["clickhouse"].written(semantics.total(semantics.column("x"))) == (
+        'SUM(CAST("x" AS Nullable(Decimal(38, 0))))'
+    )
 
 
 def test_columns_and_tables_that_are_left_out(session: Any) -> None:
