@@ -63,11 +63,13 @@ class OfClickHouse:
         Raises:
             SDCError: there is no such table.
         """
+        if not _is_name(table):
+            raise SDCError("the engine has no such table")
         found = self.rows(
             "SELECT name, if(default_kind IN ('', 'DEFAULT'), type, '') AS type FROM system.columns "
             f"WHERE database = currentDatabase() AND table = {literal(table)} ORDER BY position"
         )
-        if not found.num_rows or not _is_name(table):
+        if not found.num_rows:
             raise SDCError("the engine has no such table")
         return {str(row["name"]): _plain(row["type"]) for row in found.to_pylist() if _is_name(row["name"])}
 
