@@ -33,7 +33,7 @@ mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_pat
 $(PIP) --no-deps -e .
 endef
 
-.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression dp-audit superset-test tools-test network-test docs release ptables examples acceptance lock clean
+.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression dp-audit superset-test tools-test network-test scale-test docs release ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -140,6 +140,16 @@ network-test:            ## synthetic trips by the network of the paper, on Kera
 	@$(NETWORK_VENV)/bin/python -m pip install -qq --disable-pip-version-check 'keras>=3.6' 'jax>=0.5'
 	@$(NETWORK_VENV)/bin/python -m pytest tests/trips
 
+# Spark is 490 MB, and takes half a minute to answer its first question.
+SCALE_VENV = .venv-scale
+
+scale-test:              ## questions of records in Spark, in this process and on two workers (Debian: default-jre-headless)
+	@command -v java >/dev/null || { echo "scale-test needs Java; on Debian, as root: apt-get install default-jre-headless"; exit 1; }
+	@$(MAKE) --no-print-directory install
+	@test -x $(SCALE_VENV)/bin/python || $(MAKE) --no-print-directory install VENV=$(SCALE_VENV) BESIDE=$(VENV) DUCKDB='duckdb>=2'
+	@$(SCALE_VENV)/bin/python -m pip install -qq --disable-pip-version-check 'pyspark>=4,<5'
+	@SDCDUCK_EFFORT=long $(SCALE_VENV)/bin/python -m pytest -m 'long or not long' tests/guard/engines/test_spark.py
+
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"
 
@@ -162,4 +172,4 @@ lock:                    ## write constraints.txt from a fresh environment with 
 	  build/lock/bin/python -m pip freeze --all | grep -v -e '^pip==' -e '^sdcduck') > constraints.txt
 
 clean:                   ## remove what was made
-	@rm -rf $(VENV) $(SUPERSET_VENV) .venv-duckdb1 .venv-scanner .venv-node .venv-tools build dist site out *.egg-info
+	@rm -rf $(VENV) $(SUPERSET_VENV) .venv-duckdb1 .venv-scanner .venv-node .venv-tools .venv-scale build dist site out *.egg-info

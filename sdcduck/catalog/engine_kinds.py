@@ -1,4 +1,4 @@
-"""Each engine that may have the records: DuckDB, DataFusion and PostgreSQL, asked in the same few ways."""
+"""Engines that may have the records: DuckDB, DataFusion and PostgreSQL, asked in the same few ways."""
 
 from __future__ import annotations
 
@@ -22,8 +22,12 @@ UNITS = 50_000
 _KEYS = "_sdc_record_keys"
 IS_HERE = "database_name = current_database() AND schema_name = 'main' AND NOT temporary"
 _HAS_KEYS = f"SELECT count(*) FROM duckdb_tables() WHERE table_name = {literal(_KEYS)}"
-_TABLES = f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} ORDER BY ALL"
-_CHANGED = "the table changed while its keys were made: nothing was written, do it again"
+_TABLES = (
+    f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} "
+    f"UNION ALL SELECT view_name FROM duckdb_views() WHERE {IS_HERE} AND NOT internal ORDER BY ALL"
+)
+"""Views are how it reads files of Parquet, and tables of others."""
+CHANGED = "the table changed while its keys were made: nothing was written, do it again"
 
 
 class OfDuckDB:
@@ -41,7 +45,7 @@ class OfDuckDB:
             self._con.close()
 
     def tables(self) -> list[str]:
-        """The names of its tables."""
+        """The names of its tables and views."""
         with self._con.cursor() as cursor:
             return [str(name) for (name,) in cursor.execute(_TABLES).fetchall()]
 
@@ -80,7 +84,7 @@ class OfDuckDB:
             units = reading.sql(f"SELECT DISTINCT {unit} AS unit FROM {identifier(table)}").to_arrow_reader(UNITS)
             cursor.begin()
             try:
-                for place, batch in enumerate(_parts(units)):
+                for place, batch in enumerate(parts(units)):
                     cursor.register("_sdc_batch", pa.Table.from_batches([keyed(batch)]))
                     made = f"INSERT INTO temp.{_KEYS}" if place else f"CREATE TEMP TABLE {_KEYS} AS"
                     cursor.execute(f"{made} FROM _sdc_batch")
@@ -93,7 +97,7 @@ class OfDuckDB:
                     )
                 left = cursor.execute(f"SELECT count(*) - count({name}) FROM {identifier(table)}").fetchall()[0][0]
                 if left:
-                    raise SDCError(_CHANGED)
+                    raise SDCError(CHANGED)
                 cursor.commit()
             except BaseException:
                 cursor.rollback()
@@ -278,7 +282,7 @@ class OfPostgres:
                 try:
                     with reading.cursor() as units:
                         units.execute(listed)
-                        batches = map(keyed, _parts(units.fetch_record_batch()))
+                        batches = map(keyed, parts(units.fetch_record_batch()))
                         reader = pa.RecordBatchReader.from_batches(made, batches)
                         cursor.adbc_ingest(_KEYS, reader, mode="create", temporary=True)
                 finally:
@@ -290,13 +294,14 @@ class OfPostgres:
                 )
                 left = _rows(cursor, f"SELECT count(*) - count({name}) AS n FROM {identifier(table)}")
                 if left.column(0)[0].as_py():
-                    raise SDCError(_CHANGED)
+                    raise SDCError(CHANGED)
                 cursor.execute("COMMIT")
         finally:
             writing.close()
 
 
-def _parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def parts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Batches of no more than `UNITS` rows."""
     return (batch.slice(start, UNITS) for batch in batches for start in range(0, batch.num_rows, UNITS))
 
 

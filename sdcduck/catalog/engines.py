@@ -10,7 +10,9 @@ from urllib.parse import quote, urlencode
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog.engine_clickhouse import OfClickHouse
 from sdcduck.catalog.engine_kinds import IS_HERE, Keyed, OfDataFusion, OfDuckDB, OfPostgres
+from sdcduck.catalog.engine_spark import OfSpark
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import identifier, literal
 
@@ -51,7 +53,7 @@ def engine_of(records: object) -> Engine:
     Raises:
         SDCError: it is neither, or of an engine of which nobody knows that it answers as DuckDB does.
     """
-    if isinstance(records, OfDuckDB | OfDataFusion | OfPostgres):
+    if isinstance(records, OfDuckDB | OfDataFusion | OfPostgres | OfClickHouse | OfSpark):
         return records
     if isinstance(records, str) and records.startswith(("postgresql://", "postgres://")):
         return OfPostgres(records)
@@ -68,11 +70,15 @@ def engine_of(records: object) -> Engine:
         return OfDataFusion(inner)
     if type(inner).__module__.partition(".")[0] == "psycopg" and hasattr(inner, "info"):
         return OfPostgres(_address(inner.info))
+    if module == "chdb" and hasattr(inner, "send_query") and hasattr(inner, "_path"):
+        return OfClickHouse(inner)
+    if type(records).__module__.startswith("pyspark.sql.") and hasattr(records, "catalog"):
+        return OfSpark(records)
     name = f" of {getattr(records, 'name', '')!r}" if module == "ibis" else ""
     raise SDCError(
         f"argument 'records'{name} must be an engine of which it is tested that it gives the same numbers: a backend "
         "of ibis for DuckDB, DataFusion or PostgreSQL, a connection or a file of DuckDB, a "
-        "datafusion.SessionContext(), or 'postgresql://user@host:port/database'"
+        "datafusion.SessionContext(), a chdb.session.Session(), a SparkSession, or 'postgresql://user@host:port/database'"
     )
 
 

@@ -513,7 +513,8 @@ class Guard:
         """A question as one text in the words of another engine; see `sdcduck compile`."""
         version = self._schema.version()
         with self._alone, self._schema.relations.cached():
-            return compiled(self._con, self._rewriter.made(query, self._schema.policies(version)), engine)
+            made = self._rewriter.made(query, self._schema.policies(version))
+        return compiled(self._con, self._alone, made, engine, self._schema.check_unique)
 
     def _preview(self, query: str, version: str, user: str) -> list[Row]:
         """The rows of `sdc_dp_preview`; no other question is asked for them."""

@@ -2,22 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import threading
+from collections.abc import Callable, Sequence
 
 import duckdb
+from sqlglot import exp
 
 from sdcduck.errors import unknown
 from sdcduck.guard.engines.cut import Source
-from sdcduck.guard.engines.portable import DIALECTS, Interval, portable
+from sdcduck.guard.engines.portable import DIALECTS, Interval, Stored, portable
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.relations import Unique
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.quoting import folded, identifier
 
 _METHODS = ("cell_key", "threshold", "rounding")
 
 
-def compiled(con: duckdb.DuckDBPyConnection, rewritten: Rewritten, engine: str) -> str:
+def compiled(
+    con: duckdb.DuckDBPyConnection,
+    alone: threading.Lock,
+    rewritten: Rewritten,
+    engine: str,
+    check_unique: Callable[[Unique], None],
+) -> str:
     """What became of a question, in the words of an engine; no record is looked at.
+
+    Args:
+        alone: held while the connection is used, but by what is given here.
+        check_unique: refuses a public table whose rows are not identified by what it is joined on.
 
     Raises:
         SDCError: an engine whose words are not known.
@@ -25,8 +38,15 @@ def compiled(con: duckdb.DuckDBPyConnection, rewritten: Rewritten, engine: str) 
     """
     if engine not in DIALECTS:
         raise unknown("dialect", engine, DIALECTS)
-    if rewritten.sets or rewritten.releases or rewritten.unique or rewritten.preview is not None:
-        raise Refused("SDC061", "limits on sequences, noise that is drawn, joins, and previews")
+    if rewritten.sets or rewritten.releases or rewritten.preview is not None:
+        raise Refused("SDC061", "limits on sequences, noise that is drawn, and previews")
+    for unique in rewritten.unique:
+        check_unique(unique)
+    with alone:
+        return _written(con, rewritten, engine)
+
+
+def _written(con: duckdb.DuckDBPyConnection, rewritten: Rewritten, engine: str) -> str:
     sources = dict[str, Source]()
     for policy in rewritten.policies:
         if policy.method not in _METHODS:
@@ -39,7 +59,18 @@ def compiled(con: duckdb.DuckDBPyConnection, rewritten: Rewritten, engine: str) 
         sources[folded(policy.name)] = Source(policy, {str(row[0]): str(row[1]) for row in described})
     if not sources:
         raise Refused("SDC061", "a question about no records")
-    return portable(rewritten.sql, sources, engine, lambda name: _intervals(con, name))
+
+    def types(table: exp.Table) -> dict[str, str]:
+        return {str(row[0]): str(row[1]) for row in con.execute(f"DESCRIBE FROM {_named(table)}").fetchall()}
+
+    def rows(table: exp.Table, names: Sequence[str]) -> list[tuple[object, ...]]:
+        return con.execute(f"SELECT {', '.join(map(identifier, names))} FROM {_named(table)} ORDER BY ALL").fetchall()
+
+    return portable(rewritten.sql, sources, engine, Stored(lambda name: _intervals(con, name), types, rows))
+
+
+def _named(table: exp.Table) -> str:
+    return ".".join(identifier(part.name) for part in table.parts)
 
 
 def _intervals(con: duckdb.DuckDBPyConnection, name: str) -> tuple[int, Sequence[Interval]]:

@@ -50,7 +50,7 @@ def cut(sql: str, sources: Mapping[str, Source], engine: Semantics) -> Cut:
     Raises:
         Refused: it is not known to give the same numbers.
 
-    >>> people = Source(Policy("people", "unit-level", "id", "record_key", ("region",)), {"region": "VARCHAR"})
+    >>> people = Source(Policy("people", "unit-level", "id", None, ("region",)), {"region": "VARCHAR"})
     >>> halves = cut(
     ...     'SELECT people.region AS g, COUNT(1) AS n FROM memory.main.people AS people '
     ...     'WHERE upper(people.region) > $1 GROUP BY people.region', {"people": people}, semantics.SEMANTICS["duckdb"])
@@ -70,7 +70,7 @@ def cut(sql: str, sources: Mapping[str, Source], engine: Semantics) -> Cut:
             raise _refused("records joined with records")
         done.add(id(select))
         block = _Block(select, table, sources[folded(table.name)], f"_sdc_cells_{number}")
-        halves.append(block.cells.half(engine))
+        halves.append(block.cells.half(engine, block.key))
         name = exp.TableAlias(this=exp.to_identifier(block.alias, quoted=True))
         table.replace(exp.Subquery(this=parse_one(block.cells.relation(), read="duckdb"), alias=name))
     if any(table.db and folded(table.name) in sources for table in tree.find_all(exp.Table)):
@@ -99,6 +99,7 @@ class _Block:
         self._key = folded(str(source.policy.record_key)) if source.policy.record_key else None
         self._unit = folded(str(source.policy.unit))
         self.alias = table.alias or table.name
+        self.key = None if self._key is None else self._spelled.get(self._key)
         self.cells = InnerCells(source.policy.name, source.types, name)
         self._check_form(table)
         self._ones = self.cells.number(semantics.count(), "BIGINT")

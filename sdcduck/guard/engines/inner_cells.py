@@ -22,12 +22,14 @@ class Half:
         name: of what it answers, in the part that DuckDB answers.
         table: whose records it is about.
         counted: the column with how many of them there are.
+        keys: the column with the sum of their keys; None: they have none.
     """
 
     sql: str
     name: str
     table: str
     counted: str
+    keys: str | None
 
 
 @dataclass
@@ -70,8 +72,13 @@ class InnerCells:
         self._columns.setdefault(name, (tree, kind))
         return name
 
-    def half(self, engine: Semantics) -> Half:
-        """What the engine is asked: no row where no record is."""
+    def half(self, engine: Semantics, key: str | None) -> Half:
+        """What the engine is asked: no row where no record is.
+
+        Args:
+            key: the column of the record keys, which are added up in each cell.
+        """
+        keys = None if key is None else self.number(semantics.total(column(key)), "HUGEINT")
         places = {name: f"c{place}" for place, name in enumerate(self._columns)}
         items = [exp.alias_(tree.copy(), places[name], quoted=True) for name, (tree, _) in self._columns.items()]
         select = exp.Select(expressions=items).from_(exp.table_(self.table, quoted=True))
@@ -79,7 +86,11 @@ class InnerCells:
             select = select.group_by(*(self._columns[name][0].copy() for name in self._keys))
         having = exp.GT(this=semantics.count(), expression=exp.Literal.number(0))
         return Half(
-            engine.written(select.having(having)), self.name, self.table, places[self._names[semantics.count()]]
+            engine.written(select.having(having)),
+            self.name,
+            self.table,
+            places[self._names[semantics.count()]],
+            None if keys is None else places[keys],
         )
 
     def relation(self) -> str:

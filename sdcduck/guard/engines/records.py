@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from typing import NamedTuple
 
 import duckdb
 import numpy as np
@@ -15,7 +16,8 @@ from sdcduck.catalog.engines import duckdb_columns, engine_of, stand_ins
 from sdcduck.errors import SDCError
 from sdcduck.guard.engines.asking import Asking
 from sdcduck.guard.engines.cut import Cut, Source, cut
-from sdcduck.guard.engines.inner_cells import INTEGERS
+from sdcduck.guard.engines.inner_cells import INTEGERS, Half
+from sdcduck.guard.engines.self_test import check_alike
 from sdcduck.guard.engines.semantics import MOST_ROWS, SEMANTICS
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
@@ -25,6 +27,20 @@ _METHODS = ("cell_key", "threshold", "rounding")
 _KEYS = 10**8
 _SOME = 200_000
 _MOST_CUTS = 1000
+
+
+class _Seen(NamedTuple):
+    """What tells the records of a table that was looked at from others.
+
+    Attributes:
+        rows: how many there are.
+        keys: the sum of their keys; None: they have none.
+        different: how many keys there are.
+    """
+
+    rows: int
+    keys: int | None = None
+    different: int | None = None
 
 
 class Records:
@@ -37,7 +53,7 @@ class Records:
         seconds: that it may take for each thing it is asked; None: no limit.
 
     Raises:
-        SDCError: it is no engine that is known.
+        SDCError: it is no engine that is known, or one that is set up to give other numbers than DuckDB.
     """
 
     def __init__(
@@ -48,15 +64,20 @@ class Records:
         seconds: float | None = None,
     ) -> None:
         self._con, self._alone = con, alone
-        self._engine = None if records is None else Asking(engine_of(records), seconds)
+        engine = None if records is None else engine_of(records)
+        self._engine = None if engine is None else Asking(engine, seconds)
         self._version: str | None = None
         self._marked: frozenset[str] = frozenset()
-        self._seen: dict[tuple[str, str], tuple[int, str]] = {}
+        self._seen: dict[tuple[str, str], _Seen] = {}
         self._views: dict[str, bool] = {}
         self._cuts: dict[str, Cut] = {}
         self._sources: dict[tuple[str, str], Source] = {}
-        if self._engine is not None and not stand_ins(con):
-            raise SDCError("no table of this database stands for one of the engine: sdcduck.connect(file, records=..)")
+        if engine is not None:
+            if not stand_ins(con):
+                raise SDCError(
+                    "no table of this database stands for one of the engine: sdcduck.connect(file, records=..)"
+                )
+            check_alike(engine)
 
     def close(self) -> None:
         """Ask no more."""
@@ -105,12 +126,26 @@ class Records:
         assert self._engine is not None
         answers = self._engine.together([half.sql for half in found.halves])
         for half, cells in zip(found.halves, answers, strict=True):
-            # Conditions are DuckDB's, so that the cells have all records: those that were looked at, and counted.
-            counted = pc.sum(cells.column(half.counted).cast(pa.int64())).as_py() or 0
-            if counted not in {rows for (name, _), (rows, _) in self._seen.items() if name == half.table}:
-                raise Refused("SDC060", f"{half.table}: its records changed while they were asked about, ask again")
+            self._check_unchanged(half, cells)
             cursor.register(half.name, cells)
         return found.sql
+
+    def _check_unchanged(self, half: Half, cells: pa.Table) -> None:
+        """Refuse cells of other records than those that were looked at, and look at these when somebody asks again.
+
+        Conditions are DuckDB's, so that the cells have all records of a table.
+
+        Raises:
+            Refused: they are as many, with other keys, or they are not as many.
+        """
+
+        counted = _total(cells, half.counted)
+        keys = None if half.keys is None else _total(cells, half.keys)
+        looked = {asked: seen for asked, seen in list(self._seen.items()) if asked[0] == half.table}
+        if not any((seen.rows, None if keys is None else seen.keys) == (counted, keys) for seen in looked.values()):
+            for asked in looked:
+                self._seen.pop(asked, None)
+            raise Refused("SDC060", f"{half.table}: its records changed while they were asked about, ask again")
 
     def _reads_marked(self, name: str) -> bool:
         """Whether a view reads a table that stands for one of the engine, and so would have no rows."""
@@ -168,7 +203,7 @@ class Records:
         table, unit = identifier(name), identifier(str(policy.unit))
         rows = int(self._asked(f"SELECT count(*) AS n FROM {table}").column(0)[0].as_py())
         asked = (name, policy.role)
-        if asked in self._seen and self._seen[asked][0] == rows:
+        if asked in self._seen and self._seen[asked].rows == rows:
             return
         types = self._source(policy).types
         spelled = {folded(column): kind for column, kind in types.items()}
@@ -182,9 +217,9 @@ class Records:
             raise Refused("SDC060", f"{name}: records without a unit")
         if units < rows:
             raise Refused("SDC061", f"{name}: units with several records on an engine")
-        self._seen[asked] = (rows, "" if policy.record_key is None else self._check_keys(policy, rows, types))
+        self._seen[asked] = _Seen(rows) if policy.record_key is None else self._check_keys(policy, rows, types)
 
-    def _check_keys(self, policy: Policy, rows: int, types: dict[str, str]) -> str:
+    def _check_keys(self, policy: Policy, rows: int, types: dict[str, str]) -> _Seen:
         """Refuse record keys that are none; what tells them from those of other records.
 
         Raises:
@@ -210,8 +245,8 @@ class Records:
         if rows and not are_spread(counts, int(found[2]), _KEYS):
             raise Refused("SDC060", f"{name}: its record keys are no random numbers, sdc_add_record_key")
         self._check_not_of_measures(policy, rows)
-        these = repr((rows, found))
-        if any(name != other and these == seen for (other, _), (_, seen) in self._seen.items()):
+        these = _Seen(rows, found[1], found[2])
+        if any(name != other and these == seen for (other, _), seen in self._seen.items()):
             raise Refused("SDC060", f"{name}: it has the record keys of another table")
         return these
 
@@ -253,6 +288,11 @@ class Records:
         """
         assert self._engine is not None
         return self._engine.rows(sql)
+
+
+def _total(cells: pa.Table, name: str) -> int:
+    """The sum of a column of whole numbers, which are texts where they may be of any length."""
+    return int(pc.sum(cells.column(name).cast(pa.decimal128(38, 0))).as_py() or 0)
 
 
 _SAMPLE = "_sdc_sample_of_keys"

@@ -8,8 +8,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from sqlglot import exp, parse_one
+from sqlglot.dialects.dialect import Dialect
+
+
+def dialect(name: str) -> type[Dialect]:
+    """Whose words these are: sqlglot's own, for ibis has others under the same names, which it puts in their place.
+
+    >>> dialect("clickhouse").__module__
+    'sqlglot.dialects.clickhouse'
+    """
+    found: type[Dialect] = getattr(import_module(f"sqlglot.dialects.{name}"), _DIALECTS[name])
+    return found
+
+
+_DIALECTS = {"duckdb": "DuckDB", "postgres": "Postgres", "clickhouse": "ClickHouse", "spark": "Spark", "trino": "Trino"}
 
 
 @dataclass(frozen=True)
@@ -26,7 +41,7 @@ class Semantics:
 
     def written(self, tree: exp.Expr) -> str:
         """The text of a query."""
-        return (tree if self.words is None else tree.transform(self.words)).sql(self.dialect, comments=False)
+        return (tree if self.words is None else tree.transform(self.words)).sql(dialect(self.dialect), comments=False)
 
 
 def _of_postgres(node: exp.Expr) -> exp.Expr:
@@ -41,10 +56,19 @@ def _of_postgres(node: exp.Expr) -> exp.Expr:
     return exp.cast(node.this.transform(_of_postgres), node.to) if isinstance(node, exp.TryCast) else node
 
 
+def _of_clickhouse(node: exp.Expr) -> exp.Expr:
+    """Of ClickHouse: no cast is tried, and what is not chosen is cast to anything; its DATE begins in 1970."""
+    if isinstance(node, exp.Cast) and node.to.this is exp.DType.DATE:
+        return exp.cast(node.this.transform(_of_clickhouse), exp.DType.DATE32)
+    return exp.cast(node.this.transform(_of_clickhouse), node.to) if isinstance(node, exp.TryCast) else node
+
+
 SEMANTICS = {
     "duckdb": Semantics("duckdb"),
     "datafusion": Semantics("duckdb"),
     "postgres": Semantics("postgres", _of_postgres),
+    "clickhouse": Semantics("clickhouse", _of_clickhouse),
+    "spark": Semantics("spark"),
 }
 """By name of the engine. DataFusion reads the words of DuckDB that are written here."""
 

@@ -73,8 +73,8 @@ def test_the_time_limit_is_one_for_the_engine_too(stops: bool, tmp_path: Path) -
     engine = Hung(_register(), stops=stops)
     patient = _guard(engine, tmp_path)
     first = patient.sql(_QUESTION)
-    engine.hangs = True
     hurried = sdcduck.open_guard(tmp_path / "policies.duckdb", records=engine, seconds=0.05, log=tmp_path / "other.log")
+    engine.hangs = True
     for ask in (hurried.sql, hurried.stream):
         with pytest.raises(Refused, match="SDC091"):
             ask(_QUESTION)
@@ -116,7 +116,12 @@ def test_what_the_engine_says_when_it_fails_is_not_shown(tmp_path: Path) -> None
     guard.close()
 
 
-@pytest.mark.parametrize("change", ["INSERT INTO people VALUES (9999, 1, 5)", "DELETE FROM people WHERE id = 7"])
+_ANOTHER = "DELETE FROM people WHERE id = 7; INSERT INTO people VALUES (9999, 1, 5)"
+
+
+@pytest.mark.parametrize(
+    "change", ["INSERT INTO people VALUES (9999, 1, 5)", "DELETE FROM people WHERE id = 7", _ANOTHER]
+)
 def test_records_that_change_between_the_look_and_the_cells(change: str, tmp_path: Path) -> None:
     """The cells have all records, whatever the question's conditions: their number tells."""
     con = _register()
@@ -134,6 +139,22 @@ def test_records_that_change_between_the_look_and_the_cells(change: str, tmp_pat
         guard.sql(_QUESTION)
     assert "9999" not in str(refused.value)
     assert guard.sql(_QUESTION).num_rows == 3
+    guard.close()
+
+
+def test_other_records_that_are_as_many(tmp_path: Path) -> None:
+    """They are looked at, as all records are, before anything is said of them: here a unit has two."""
+    con = _register()
+    guard = _guard(con, tmp_path)
+    guard.sql(_QUESTION)
+    con.execute(_ANOTHER)
+    with pytest.raises(Refused, match=r"SDC060.*changed while"):
+        guard.sql(_QUESTION)
+    assert guard.sql(_QUESTION).num_rows == 3
+    con.execute(_ANOTHER.replace("id = 7", "id = 9").replace("9999", "8").replace(", 5)", ", 6)"))
+    for code in ("SDC060", "SDC061"):
+        with pytest.raises(Refused, match=code):
+            guard.sql(_QUESTION)
     guard.close()
 
 

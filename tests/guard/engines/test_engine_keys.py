@@ -15,15 +15,18 @@ from sdcduck.catalog import engine_kinds
 from sdcduck.catalog.engines import engine_of
 
 sys.path.insert(0, str(Path(__file__).parent))
+from clickhouse_session import clickhouse
 from postgres_server import postgres
 
 SECRET = "the secret of these tests"
-ENGINES = ("duckdb", "postgres")
+ENGINES = ("duckdb", "postgres", "clickhouse")
 
 
 def _given(kind: str, rows: pa.Table) -> Any:
     if kind == "postgres":
         return postgres().fill({"people": rows})
+    if kind == "clickhouse":
+        return clickhouse({"people": rows})
     con = duckdb.connect()
     con.register("given", rows)
     con.execute("CREATE TABLE people AS FROM given")
@@ -38,7 +41,7 @@ _UNITS = {
 }
 
 
-@pytest.mark.parametrize(("kind", "digits"), [("duckdb", 18), ("postgres", 8)])
+@pytest.mark.parametrize(("kind", "digits"), [("duckdb", 18), ("postgres", 8), ("clickhouse", 18)])
 @pytest.mark.parametrize("units", _UNITS.values(), ids=_UNITS)
 def test_keys_are_those_of_this_database(
     kind: str, units: pa.Array, digits: int, monkeypatch: pytest.MonkeyPatch
@@ -138,7 +141,8 @@ def test_rows_that_come_while_keys_are_made(kind: str, monkeypatch: pytest.Monke
 
     def late(self: OnEngine, batch: pa.RecordBatch, kind_: str, digits: int) -> pa.RecordBatch:
         if batch.num_rows:
-            (postgres().run if kind == "postgres" else engine.execute)("INSERT INTO people VALUES (3)")
+            run = {"postgres": lambda sql: postgres().run(sql), "clickhouse": getattr(engine, "query", None)}
+            (run.get(kind) or engine.execute)("INSERT INTO people VALUES (3)")
         return made(self, batch, kind_, digits)
 
     def rows() -> int:
