@@ -116,7 +116,7 @@
 --| @column changed BIGINT: records whose value is another one, or gone
 --| @column suppressed BIGINT: records whose value is gone
 --| @column il DOUBLE: information loss in per cent; NULL for what are no numbers, and where numbers of no variation changed
---| @column il1s DOUBLE: mean of |change| / (sqrt(2) sd_original): times `n` it is what IL1s of sdcMicro's `dUtility` adds up
+--| @column il1s DOUBLE: mean of |change| / (sqrt(2) sd_original): the information loss IL1s, as a mean
 --| @column mean_original DOUBLE: mean before
 --| @column mean_protected DOUBLE: mean after
 --| @column sd_original DOUBLE: standard deviation before
@@ -138,7 +138,7 @@
 --| sdc_mask_risk(original, protected, columns := [], width := 0.05, id := NULL) -> TABLE
 --| What masked numbers still tell: how many lie near the originals, and how many records are found by them.
 --|
---| For each column, and with `column_name` NULL for all together. Interval disclosure, as `dRisk` of sdcMicro has it, counts the
+--| For each column, and with `column_name` NULL for all together. Interval disclosure (the idea of sdcMicro's `dRisk`) counts the
 --| records whose originals lie within `width` standard deviations of what was published, in every column. Linkage asks for whom the
 --| nearest of all masked records is the own: distances are Euclidean between columns divided by their standard deviations, and among
 --| equally near ones somebody would guess. Whoever links has the very originals here, which is the worst case.

@@ -1616,7 +1616,7 @@ CREATE OR REPLACE MACRO sdc_quantile(
 ) AS
     list_transform(
         [{
-            'records': list({'bin': _sdc_significant(y, significant), 'key': record_key} ORDER BY y)
+            'records': list({'bin': _sdc_significant(y, significant), 'key': record_key} ORDER BY y ASC NULLS LAST)
                 FILTER (filter AND y IS NOT NULL),
             'n': sdc_count(record_key, ptable := ptable, filter := filter AND y IS NOT NULL, digits := digits)
         }],
@@ -1648,7 +1648,7 @@ CREATE OR REPLACE MACRO sdc_quantile(
         END)[1];
 
 -- The values of a unit, in bins.
-CREATE OR REPLACE MACRO _sdc_bins(y) AS list(_sdc_significant(y, 2) ORDER BY y) FILTER (y IS NOT NULL);
+CREATE OR REPLACE MACRO _sdc_bins(y) AS list(_sdc_significant(y, 2) ORDER BY y ASC NULLS LAST) FILTER (y IS NOT NULL);
 
 -- The quantile of the rows of units, each with its list of bins: as `sdc_quantile`, but rows are counted with the noise of
 -- units, and it is NULL where fewer than five published units lie on either side. So that no unit with many rows is the answer,
