@@ -12,7 +12,9 @@ What does not look at one table by its dimensions alone is refused: nobody would
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
@@ -48,12 +50,15 @@ def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
     counted = f"list({scope.records_sql}.{identifier(PLACE)})"
     for added in scope.method.steps.added:
         _check_added(parse_one(added, read="duckdb"), policy)
-    every = [_without_values(parse_one(sql, read="duckdb"), policy) for sql in scope.method.steps.counted]
-    conditions = list({text(condition): condition for condition in every}.values())
-    shown = [parse_one(counted, read="duckdb") for _ in conditions]
+    every = [_of_values(parse_one(sql, read="duckdb"), policy) for sql in scope.method.steps.counted]
+    for added, condition, noise in scope.method.steps.summed:
+        one = parse_one(added, read="duckdb")
+        _check_added(one, policy)
+        every.append((Figure.of("sum", [one], noise).text, _of_values(parse_one(condition, read="duckdb"), policy)[1]))
+    asked = list({(of, text(condition)): (of, condition) for of, condition in every}.values())
     filtered = [
-        exp.Filter(this=one, expression=exp.Where(this=condition))
-        for one, condition in zip(shown, conditions, strict=True)
+        exp.Filter(this=parse_one(counted, read="duckdb"), expression=exp.Where(this=condition.copy()))
+        for _, condition in asked
     ]
     named = [exp.alias_(one, f"_s{place}", quoted=True, copy=False) for place, one in enumerate(filtered)]
     sets.set("expressions", named)
@@ -61,7 +66,7 @@ def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
     sets.args["from_"].set(
         "this", exp.table_(CELLS, "main", "temp", quoted=True, alias=exp.to_identifier(scope.alias, quoted=True))
     )
-    return Sets(policy.name, sets)
+    return Sets(policy.name, sets, tuple(of for of, _ in asked))
 
 
 def _check_added(added: exp.Expr, policy: Policy) -> None:
@@ -74,18 +79,76 @@ def _check_added(added: exp.Expr, policy: Policy) -> None:
             )
 
 
-def _without_values(condition: exp.Expr, policy: Policy) -> exp.Expr:
-    """A condition without those for measures that are not NULL, under a limit on sums.
+@dataclass(frozen=True)
+class Figure:
+    """What is added up in a number that is no count of units.
 
-    How many have a value is a sum over the same records as that of their values: of 1 and 0.
+    Attributes:
+        kind: ``sum`` of values, or ``value``: how many have one.
+        measures: of which it is made, folded.
+        made: how, whatever the table is called, and what its noise goes by.
     """
-    if policy.sequence.mode != "rank":
+
+    kind: str
+    measures: tuple[str, ...]
+    made: str
+
+    @classmethod
+    def of(cls, kind: str, values: Sequence[exp.Expr], noise: str = "") -> Figure:
+        """Of expressions over measures.
+
+        Raises:
+            Refused: a parameter is in one, so that the same words are different numbers.
+        """
+        named = [value.copy() for value in values]
+        for value in named:
+            if value.find(exp.Parameter, exp.Placeholder) is not None:
+                raise Refused("SDC071", "a parameter in what is added up: write the number")
+            for column in value.find_all(exp.Column):
+                column.set("table", None)
+                column.set("this", exp.to_identifier(folded(column.name), quoted=True))
+        measures = {column.name for value in named for column in value.find_all(exp.Column)}
+        made = "; ".join(sorted({value.sql("duckdb") for value in named}))
+        return cls(kind, tuple(sorted(measures)), f"{made}; {noise}" if noise else made)
+
+    @property
+    def text(self) -> str:
+        """All of it as a text: the same for the same."""
+        return json.dumps([self.kind, self.measures, self.made])
+
+    @classmethod
+    def read(cls, text: str) -> Figure:
+        """What `text` was made of."""
+        kind, measures, made = json.loads(text)
+        return cls(kind, tuple(measures), made)
+
+
+def _of_values(condition: exp.Expr, policy: Policy) -> tuple[str, exp.Expr]:
+    """What is counted under a condition, and the condition without those for measures that are not NULL.
+
+    How many have a value is a sum over the same records as that of their values: of 1 and 0. Under noise it is a figure
+    of its own; a limit on exact sums looks at all sums alike.
+    """
+    if policy.sequence.mode not in ("rank", "precision"):
+        return "", condition
+    values: list[exp.Expr] = []
+    kept = _without_values(condition, {folded(name) for name in policy.measures}, values)
+    return Figure.of("value", values).text if values and policy.sequence.mode == "precision" else "", kept
+
+
+def _without_values(condition: exp.Expr, measures: set[str], values: list[exp.Expr]) -> exp.Expr:
+    """A condition without those for measures that are not NULL; what must not be NULL is added to the values."""
+    whole = condition.unnest()
+    parts = list(whole.flatten()) if isinstance(whole, exp.And) else [whole]
+    kept = []
+    for part in parts:
+        if _is_value(part, measures):
+            values.append(part.unnest().this.this)
+        else:
+            kept.append(_without_values(part, measures, values) if isinstance(part.unnest(), exp.And) else part)
+    if len(kept) == len(parts) and not isinstance(whole, exp.And):
         return condition
-    measures = {folded(name) for name in policy.measures}
-    kept = [part for part in condition.unnest().flatten() if not _is_value(part, measures)]
-    if not isinstance(condition.unnest(), exp.And):
-        return exp.true() if _is_value(condition.unnest(), measures) else condition
-    return exp.and_(*(_without_values(part, policy) for part in kept)) if kept else exp.true()
+    return exp.and_(*kept) if kept else exp.true()
 
 
 def _is_value(condition: exp.Expr, measures: set[str]) -> bool:
