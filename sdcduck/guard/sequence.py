@@ -257,6 +257,8 @@ class Sequences:
             counts = np.nan_to_num(lists.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
             of = np.repeat(np.arange(found.num_rows), counts)
             sets[of * found.num_columns + number, lists.flatten().to_numpy()] = True
+            if (sets[number :: found.num_columns].sum(axis=1) < counts).any():
+                raise Refused("SDC071", "records that a join repeats: ask for counts, and join these")
         some = np.flatnonzero(sets.any(axis=1))
         of = counted.of
         return Asked(sets[some], tuple(of[place % found.num_columns] for place in some.tolist()))

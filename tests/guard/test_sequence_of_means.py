@@ -97,7 +97,7 @@ def test_a_sum_is_charged_once_in_whatever_words(guard: Guard) -> None:
         "SELECT sum(CASE WHEN ill THEN income ELSE 0 END) FROM people",
         "SELECT median(income) FROM people",
         "SELECT stddev(income) FROM people",
-        "SELECT sum(income) FROM (SELECT * FROM people WHERE a = 1)",
+        "SELECT sum(income) FROM (SELECT * FROM people WHERE ill)",
         "SELECT sum(income) FROM people WHERE income > 1200",
     ],
 )
