@@ -260,8 +260,7 @@ class Sequences:
             if (sets[number :: found.num_columns].sum(axis=1) < counts).any():
                 raise Refused("SDC071", "records that a join repeats: ask for counts, and join these")
         some = np.flatnonzero(sets.any(axis=1))
-        of = counted.of
-        return Asked(sets[some], tuple(of[place % found.num_columns] for place in some.tolist()))
+        return Asked(sets[some], tuple(counted.of[place % found.num_columns] for place in some.tolist()))
 
     def _cells_of(self, policy: Policy) -> Cells:
         known = self._cells.get(policy.name)

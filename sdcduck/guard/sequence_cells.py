@@ -156,9 +156,9 @@ class Cells:
                 sees in it whether that one is among them, at once and whatever else was asked.
         """
         if self.policy.sequence.is_exact:
-            telling = asked.sets.any(axis=1) & ~asked.sets.all(axis=1)
+            telling: npt.NDArray[np.bool_] = np.asarray(asked.sets.any(axis=1) & ~asked.sets.all(axis=1))
         else:
-            telling, figures = self.tells(asked.sets).any(axis=1), asked.of_figures
+            telling, figures = np.asarray(self.tells(asked.sets).any(axis=1)), asked.of_figures
             if (telling & figures).any():
                 secret = " and ".join(self.policy.sequence.secrets)
                 raise Refused("SDC071", f"a sum, or those with a value, by {secret}: ask for counts of these")

@@ -127,8 +127,8 @@ def _over_cells(scope: Scope, grouped: exp.Select, sets: exp.Select) -> _Over:
         Refused: there is more than records of one table and public tables.
     """
     policy, records = scope.policy, grouped.args["from_"].this
-    names = [{folded(name) for name in every} for every in (policy.dimensions, policy.measures)]
-    over = _Over(policy, scope.alias, *names)
+    dimensions, measures = ({folded(name) for name in every} for every in (policy.dimensions, policy.measures))
+    over = _Over(policy, scope.alias, dimensions, measures)
     if isinstance(records, exp.Table) and scope.relation.table is not None and records.name == policy.name:
         sets.args["from_"].set("this", _cells_as(scope.alias))
     elif isinstance(records, exp.Subquery) and isinstance(records.this, exp.Select):
@@ -149,6 +149,7 @@ def _cells_as(alias: str) -> exp.Table:
 def _cells_inside(over: _Over, scope: Scope, records: exp.Select, copied: exp.Subquery) -> exp.Select:
     """The same for a subquery that selects from the table, with WHERE and columns that are worked out."""
     table, inner = records.args["from_"].this, copied.this
+    assert isinstance(inner, exp.Select)
     is_records = isinstance(table, exp.Table) and scope.progress.records.get(id(table)) is table
     if (
         not is_records
