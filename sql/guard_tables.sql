@@ -35,7 +35,7 @@
 --| @arg units VARCHAR[]: in place of `unit`, the columns of several kinds of units that a record is of, all of which are
 --|      protected: `['person_id', 'firm_id']` (cell_key, threshold). The first is the one that `units` counts below
 --| @arg sequence VARCHAR: 'off': each answer is protected by itself, and many together are not. Else questions are refused that would
---|      tell a login too much with all that it was told before (counts, one row a unit, a database in a file): 'precision' under
+--|      tell a login too much with all that it was told before (one row a unit, a database in a file): 'precision' under
 --|      cell_key, as `least_error` says; under threshold 'atoms', where no group of fewer than `min_units` may be told apart by all
 --|      answers together, or 'pairwise', by any two of them; or 'rank', for sums and means of measures, too: by any two, and as far as the
 --|      sum of such a group follows from all answers
