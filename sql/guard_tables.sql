@@ -36,16 +36,17 @@
 --| @arg units VARCHAR[]: in place of `unit`, the columns of several kinds of units that a record is of, all of which are
 --|      protected: `['person_id', 'firm_id']` (cell_key, threshold). The first is the one that `units` counts below
 --| @arg sequence VARCHAR: 'off': each answer is protected by itself, and many together are not. Else questions are refused that would
---|      tell a login too much with all that it was told before (counts, one row a unit, a database in a file): 'precision' under
+--|      tell a login too much with all that it was told before (one row a unit, a database in a file): 'precision' under
 --|      cell_key, as `least_error` says; under threshold 'atoms', where no group of fewer than `min_units` may be told apart by all
 --|      answers together, or 'pairwise', by any two of them; or 'rank', for sums and means of measures, too: by any two, and as far as the
 --|      sum of such a group follows from all answers
 --| @arg least_error DOUBLE: of 'precision', the standard error with which an attacker by least squares would know the secrets of few
---|      units, as a share of that of somebody who was told nothing: it does not fall below this
+--|      units, as a share of that of somebody who was told nothing: it does not fall below this. Of values of a measure it is a
+--|      share of that of somebody who was told one sum of them with its noise
 --| @arg secrets VARCHAR[]: the dimensions that nobody should learn of a unit; who has which others is taken as known. Exact numbers
 --|      ('atoms', 'pairwise', 'rank') take all for secrets unless some are named, and then the combinations that there are of the others as known
 --| @arg on_breach VARCHAR: 'refuse' such a question, or answer it and 'log' it (`sdc_sequence`)
---| @arg granted VARCHAR: of 'precision', what is published of the table anyway, as the guard answers it: a query of counts, or the
+--| @arg granted VARCHAR: of 'precision', what is published of the table anyway, as the guard answers it: a query of counts and sums, or the
 --|      name of one that is stored (`sdc_publication`). Everybody is taken to know it, and `least_error` limits what other answers add
 --| @arg epsilon DOUBLE: what the answers to all questions of everybody may cost together (dp)
 --| @arg delta DOUBLE: the probability that is left out of that, far below one part in the number of people; 0: none, with Laplace

@@ -48,6 +48,8 @@ class Steps:
         """The conditions for records whose number is published, or decides what is."""
         self.added: dict[str, None] = {}
         """What is added up, where a limit on the sequence of answers is about sums, too."""
+        self.summed: dict[tuple[str, str, str], None] = {}
+        """The same under noise, with the condition for the records that are added up, and what the noise goes by."""
 
     def call(self, sql: str) -> str:
         """A call over records: the SQL of the column that it becomes."""
@@ -105,10 +107,12 @@ class Sets(NamedTuple):
     Attributes:
         policy: the name of the table.
         query: the SELECT of the sets, over its inner cells.
+        of: for each of its columns what is added up (`Figure.text`); empty: units are counted.
     """
 
     policy: str
     query: exp.Select
+    of: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -149,7 +149,7 @@ class Guard:
         self.plans = Plans(beside, role=folded(role), only=plans_only, rules=lambda: _plan_rules(limited))
         """The plans of those who ask."""
         granted = granted_by(self._alone, self._schema, self._rewriter)
-        self._sequences = Sequences(limited, file, lambda one: laws.of(one, "count"), self._schema.is_settled, granted)
+        self._sequences = Sequences(limited, file, laws.of, self._schema.is_settled, granted)
         self._questions = QuestionBudgets(file)
         self._releases = Releases(self._limited, file)
         self._database = Database(

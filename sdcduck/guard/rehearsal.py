@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from sdcduck.catalog import Policy
@@ -21,7 +20,7 @@ from sdcduck.guard.planned import call_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.guard.sequence import Sequences
-from sdcduck.guard.sequence_cells import Bits, Known
+from sdcduck.guard.sequence_cells import Asked, Known
 from sdcduck.quoting import folded
 
 _ASKED = frozenset(["answered", "begun", "SDC070"])
@@ -40,19 +39,19 @@ class _Login:
     seen: set[bytes] = field(default_factory=set)
     refused: set[bytes] = field(default_factory=set)
 
-    def asks(self, sets: Bits, policy: Policy) -> dict[str, Any]:
+    def asks(self, sets: Asked, policy: Policy) -> dict[str, Any]:
         """What would be said to a question about these sets."""
-        rows = [row.tobytes() for row in np.packbits(sets, axis=1)]
+        rows = sets.keys()
         every = {row: place for place, row in enumerate(rows)}
         new = sorted(place for row, place in every.items() if row not in self.seen)
         if not new:
             return {"cells": len(every), "new_sets": 0, "verdict": "answered"}
-        would = self.known.would(sets[new], policy)
+        would = self.known.would(sets.some(new), policy)
         if not would.breach:
             self.known.keep(would)
             self.seen.update(every)
         elif self.known.keeps_refusals and (told := [place for place in new if rows[place] not in self.refused]):
-            self.known.refuse(sets[told])
+            self.known.refuse(sets.some(told))
             self.refused.update(rows[place] for place in told)
         return {
             "cells": len(every), "new_sets": len(new), "least_error": would.least_error,

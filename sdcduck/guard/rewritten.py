@@ -61,11 +61,13 @@ class Counted:
         policy: the name of the table.
         sql: the query for the sets of inner cells.
         parameters: that stand in it.
+        of: for each of its columns what is added up (`Figure.text`); empty: units are counted.
     """
 
     policy: str
     sql: str
     parameters: tuple[str, ...] = ()
+    of: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ is made: charged first, then logged, then answered.
 from __future__ import annotations
 
 import base64
+import json
 import threading
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -28,7 +29,7 @@ from sdcduck.catalog.knowledge_files import KnowledgeFile
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Counted, Rewritten
 from sdcduck.guard.running import Limited, Parameters, watched
-from sdcduck.guard.sequence_cells import Bits, Cells, Known, made
+from sdcduck.guard.sequence_cells import Asked, Bits, Cells, Known, made
 from sdcduck.guard.worth import Law
 from sdcduck.quoting import folded
 
@@ -64,7 +65,7 @@ class Sequences:
     Args:
         limited: asks.
         register: the file of the database; None: there is none.
-        laws: of the counts of a policy.
+        laws: of a statistic of a policy.
         settled: whether the records of a policy cannot change any more.
         granted: the rewriting of the query of what is published of a policy anyway.
     """
@@ -73,7 +74,7 @@ class Sequences:
         self,
         limited: Limited,
         register: Path | None,
-        laws: Callable[[Policy], Sequence[Law]],
+        laws: Callable[[Policy, str], Sequence[Law]],
         settled: Callable[[Policy], bool],
         granted: Callable[[Policy], Rewritten],
     ) -> None:
@@ -140,12 +141,11 @@ class Sequences:
             found.append((policy.name, answers, sets, None if exact else least, limit))
         return found
 
-    def asked(self, policy: Policy, every: Sequence[Counted], parameters: Parameters) -> tuple[Cells, Bits]:
-        """The cells of a policy, and the sets of them that blocks count and that tell something."""
+    def asked(self, policy: Policy, every: Sequence[Counted], parameters: Parameters) -> tuple[Cells, Asked]:
+        """The cells of a policy, and the sets of them that numbers are about and that tell something."""
         cells = self._cells_of(policy)
-        nothing = np.zeros((0, cells.places), bool)
-        sets = np.concatenate([nothing, *(self._sets(cells, counted, parameters) for counted in every)])
-        return cells, sets[cells.telling(sets)]
+        sets = Asked.together((self._sets(cells, counted, parameters) for counted in every), cells.places)
+        return cells, cells.telling(sets)
 
     def _charge(self, policy: Policy, every: Sequence[Counted], parameters: Parameters, query: str, login: str) -> None:
         cells, asked = self.asked(policy, every, parameters)
@@ -165,17 +165,17 @@ class Sequences:
         except OSError:
             raise Refused("SDC072") from None
 
-    def _decide(self, policy: Policy, cells: Cells, held: Held, asked: Bits, query: str, login: str) -> None:
+    def _decide(self, policy: Policy, cells: Cells, held: Held, asked: Asked, query: str, login: str) -> None:
         told = self._read(policy, cells, held, login)
         if told.epoch not in ("", cells.epoch):
             raise Refused("SDC072", f"{policy.name} is not what it was when it was asked about before")
-        asked_rows = [row.tobytes() for row in np.packbits(asked, axis=1)]
+        asked_rows = asked.keys()
         every = {row: place for place, row in enumerate(asked_rows)}
         new = sorted(place for row, place in every.items() if row not in told.seen)
         if not new:
             return
         known = told.known or cells.nothing()
-        would = known.would(asked[new], policy)
+        would = known.would(asked.some(new), policy)
         refuses = would.breach and policy.sequence.on_breach == "refuse"
         if refuses and known.keeps_refusals:
             new = [place for place in new if asked_rows[place] not in told.refused]
@@ -186,11 +186,13 @@ class Sequences:
             "new": len(new), "least_error": None if would.least_error is None else round(would.least_error, 6),
             "smallest": None if would.smallest is None else round(would.smallest),
             "verdict": "refused" if refuses else "breach" if would.breach else "answered",
-            "places": asked.shape[1], "sets": _written(asked[new]),
+            "places": cells.places, "sets": _written(asked.sets[new]),
         }  # fmt: skip
+        if any(asked.of[place] for place in new):
+            entry |= {"of": _text_of([asked.of[place] for place in new]), "of_sums": cells.of_sums}
         told.place, told.epoch, told.known = held.append(**entry), cells.epoch, known
         if refuses:
-            known.refuse(asked[new])
+            known.refuse(asked.some(new))
             told.refused.update(asked_rows[place] for place in new)
             raise Refused("SDC070")
         known.keep(would)
@@ -222,17 +224,20 @@ class Sequences:
         if told.epoch != cells.epoch:
             return
         sets = _read_back(line["sets"], line["places"])
+        asked = Asked(sets, tuple(_list_of(line["of"])) if "of" in line else ("",) * len(sets))
+        if line.get("of_sums", cells.of_sums) != cells.of_sums:
+            raise Refused("SDC072", f"{policy.name}: its sums have another noise than when it was asked about before")
         told.known = told.known or cells.nothing()
-        rows = {row.tobytes() for row in np.packbits(sets, axis=1)}
+        rows = set(asked.keys())
         if line["verdict"] == "refused":
-            told.known.refuse(sets)
+            told.known.refuse(asked)
             told.refused |= rows
         else:
-            told.known.keep(told.known.would(sets, policy))
+            told.known.keep(told.known.would(asked, policy))
             told.seen |= rows
 
-    def _sets(self, cells: Cells, counted: Counted, parameters: Parameters) -> Bits:
-        """The sets that a block counts, each as a truth value for each place."""
+    def _sets(self, cells: Cells, counted: Counted, parameters: Parameters) -> Asked:
+        """The sets that the numbers of a block are about."""
         given: Mapping[str, object] = {}
         if parameters:
             named = parameters if isinstance(parameters, Mapping) else dict(enumerate(parameters, 1))
@@ -252,7 +257,10 @@ class Sequences:
             counts = np.nan_to_num(lists.value_lengths().to_numpy(zero_copy_only=False)).astype(np.int64)
             of = np.repeat(np.arange(found.num_rows), counts)
             sets[of * found.num_columns + number, lists.flatten().to_numpy()] = True
-        return sets[sets.any(axis=1)]
+            if (sets[number :: found.num_columns].sum(axis=1) < counts).any():
+                raise Refused("SDC071", "records that a join repeats: ask for counts, and join these")
+        some = np.flatnonzero(sets.any(axis=1))
+        return Asked(sets[some], tuple(counted.of[place % found.num_columns] for place in some.tolist()))
 
     def _cells_of(self, policy: Policy) -> Cells:
         known = self._cells.get(policy.name)
@@ -265,7 +273,7 @@ class Sequences:
         self._cells[policy.name] = (policy, found)
         return found
 
-    def _granted_sets(self, policy: Policy, cells: Cells) -> Bits:
+    def _granted_sets(self, policy: Policy, cells: Cells) -> Asked:
         """The sets of what is published of a policy anyway.
 
         Raises:
@@ -275,8 +283,7 @@ class Sequences:
 
         try:
             every = self._granted(policy).sets
-            nothing = np.zeros((0, cells.places), bool)
-            return np.concatenate([nothing, *(self._sets(cells, counted, None) for counted in every)])
+            return Asked.together((self._sets(cells, counted, None) for counted in every), cells.places)
         except (Refused, TooMuchKnown) as problem:
             why = problem.code if isinstance(problem, Refused) else "too much of it"
             raise Refused(
@@ -287,6 +294,17 @@ class Sequences:
 def _written(sets: Bits) -> str:
     """Sets as a text: most are alike, and fill little room."""
     return base64.b64encode(zlib.compress(np.packbits(sets, axis=1).tobytes())).decode()
+
+
+def _text_of(names: list[str]) -> str:
+    """Names as a text."""
+    return base64.b64encode(zlib.compress(json.dumps(names).encode())).decode()
+
+
+def _list_of(text: str) -> list[str]:
+    """The names of such a text."""
+    names: list[str] = json.loads(zlib.decompress(base64.b64decode(text)))
+    return names
 
 
 def _read_back(text: str, places: int) -> Bits:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.protect.inner_cells import CELLS, PLACE
+from sdcduck.guard.protect.inner_cells import CELLS, PLACE, Figure
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.worth import Law
 from sdcduck.quoting import folded, identifier, literal
@@ -35,6 +35,46 @@ _MOST_CELLS = 200_000
 
 Bits = npt.NDArray[np.bool_]
 """Sets: a row for each, and of it a truth value for each place of a cell and a value of the secret."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Sets that numbers are about, and which numbers.
+
+    Attributes:
+        sets: a row for each.
+        of: for each what is added up (`Figure.text`); empty: units are counted.
+    """
+
+    sets: Bits
+    of: tuple[str, ...]
+
+    @classmethod
+    def together(cls, every: Iterable[Asked], places: int) -> Asked:
+        """All of these."""
+        parts = list(every)
+        nothing = np.zeros((0, places), bool)
+        return cls(
+            np.concatenate([nothing, *(part.sets for part in parts)]), tuple(of for part in parts for of in part.of)
+        )
+
+    def __len__(self) -> int:
+        return len(self.sets)
+
+    def some(self, places: Iterable[int]) -> Asked:
+        """Those at these places."""
+        chosen = list(places)
+        return Asked(self.sets[chosen], tuple(self.of[place] for place in chosen))
+
+    def keys(self) -> list[bytes]:
+        """Of each set a text: the same where the same is asked for, which has the same noise."""
+        packed = np.packbits(self.sets, axis=1)
+        return [row.tobytes() + of.encode() for row, of in zip(packed, self.of, strict=True)]
+
+    @property
+    def of_figures(self) -> npt.NDArray[np.bool_]:
+        """Where units are not counted."""
+        return np.fromiter(map(bool, self.of), np.bool_, len(self.of))
 
 
 @dataclass(frozen=True)
@@ -60,13 +100,13 @@ class Known(Protocol):
     keeps_refusals: bool
     """Whether a refusal tells something, so that what was refused is kept, too."""
 
-    def would(self, sets: Bits, policy: Policy) -> Would:
+    def would(self, asked: Asked, policy: Policy) -> Would:
         """What answers about these sets would tell, and what its policy says to that; nothing is kept."""
 
     def keep(self, would: Would) -> None:
         """They were answered."""
 
-    def refuse(self, sets: Bits) -> None:
+    def refuse(self, asked: Asked) -> None:
         """They were not."""
 
 
@@ -82,6 +122,7 @@ class Cells:
         places: how many there are: one for each cell and value of the secret.
         values: how many values the secret has.
         variance: of the noise of an answer; 0: there is none.
+        of_sums: the same of a sum, as a share of the largest contribution squared; 0: it is not known.
         epoch: another one when any of it is another: what was told of others says nothing about these.
         granted: what everybody knows, as `Knowledge` has it in bytes; None: nothing.
         free: the sets of it.
@@ -93,6 +134,7 @@ class Cells:
     places: int
     values: int
     variance: float
+    of_sums: float
     epoch: str
     granted: bytes | None = None
     free: frozenset[bytes] = frozenset()
@@ -106,50 +148,88 @@ class Cells:
         """What somebody knows who was told nothing."""
         return _Isolated(self) if self.policy.sequence.is_exact else _Learned(self)
 
-    def telling(self, sets: Bits) -> npt.NDArray[np.bool_]:
-        """Which sets tell anything: of exact numbers all but that of everybody, which is known."""
-        if self.policy.sequence.is_exact:
-            return np.asarray(sets.any(axis=1) & ~sets.all(axis=1), dtype=np.bool_)
-        tells = self.tells(sets).any(axis=1)
-        if self.free:
-            rows = np.packbits(sets, axis=1)
-            tells &= np.fromiter((row.tobytes() not in self.free for row in rows), np.bool_, len(rows))
-        return np.asarray(tells, dtype=np.bool_)
+    def telling(self, asked: Asked) -> Asked:
+        """The sets that tell anything: of exact numbers all but that of everybody, which is known.
 
-    def granting(self, sets: Bits) -> Cells:
+        Raises:
+            Refused: a sum tells of the secret. Who knows what everybody has, and that one has far more than the others,
+                sees in it whether that one is among them, at once and whatever else was asked.
+        """
+        if self.policy.sequence.is_exact:
+            telling: npt.NDArray[np.bool_] = np.asarray(asked.sets.any(axis=1) & ~asked.sets.all(axis=1))
+        else:
+            telling, figures = np.asarray(self.tells(asked.sets).any(axis=1)), asked.of_figures
+            if (telling & figures).any():
+                secret = " and ".join(self.policy.sequence.secrets)
+                raise Refused("SDC071", f"a sum, or those with a value, by {secret}: ask for counts of these")
+            if figures.any() and not self.of_sums:
+                raise Refused("SDC071", "a sum, of which the noise is not known")
+            telling = telling | figures
+        return asked.some(place for place, key in enumerate(asked.keys()) if telling[place] and key not in self.free)
+
+    def granting(self, asked: Asked) -> Cells:
         """These, where answers about such sets are published anyway."""
-        told = sets[self.telling(sets)]
+        told = self.telling(asked)
         if not len(told):
             return self
         known = _Learned(self)
         known.grant(told)
-        free = frozenset(row.tobytes() for row in np.packbits(told, axis=1))
-        return replace(self, granted=known.to_bytes(), free=free)
+        return replace(self, granted=known.to_bytes(), free=frozenset(told.keys()))
 
     def tells(self, sets: Bits) -> npt.NDArray[np.bool_]:
         """In which cells a set has some of the units that have a value of the secret, and not all units."""
         by_cell = sets.reshape(len(sets), len(self.sizes), self.values)
         return np.asarray(by_cell.any(axis=2) & ~by_cell.all(axis=2), dtype=np.bool_)
 
-    def answers(self, sets: Bits) -> dict[str, Answers]:
-        """Of each value of the secret, what answers about these sets are.
+    def answers(self, asked: Asked) -> dict[str, Answers]:
+        """Of each value of the secret, and of each measure, what answers about these sets are.
 
         Sets that differ only in whom they have altogether have one row and two noises: each has a tag, in cells that
-        nobody is in, so that they are not taken for one.
+        nobody is in, so that they are not taken for one. So have sums of two expressions over one measure, which are
+        two looks at its values.
         """
+        found = self._of_secret(asked.some(np.flatnonzero(~asked.of_figures)))
+        figures: dict[str, list[int]] = {}
+        for place in np.flatnonzero(asked.of_figures).tolist():
+            figure = Figure.read(asked.of[place])
+            for measure in figure.measures:
+                figures.setdefault(_name(figure.kind, measure), []).append(place)
+        return found | {name: self._of_figure(name, asked.some(places)) for name, places in figures.items()}
+
+    def _of_secret(self, asked: Asked) -> dict[str, Answers]:
         from sdcduck.methods.sequence.knowledge import Answers
         from sdcduck.methods.sequence.sets import Sets
 
-        tells, of_value = self.tells(sets), sets.reshape(len(sets), len(self.sizes), self.values)
+        if not len(asked):
+            return {}
+        tells, of_value = self.tells(asked.sets), asked.sets.reshape(len(asked), len(self.sizes), self.values)
         number, cell = np.nonzero(tells)
-        tagged, tag = np.nonzero(_tags(np.packbits(sets, axis=1)))
+        tagged, tag = np.nonzero(_tags(asked.keys()))
         numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
         found = {}
         for value in self.told_apart:
             weights = np.where(of_value[number, cell, value], 1.0, -1.0)
             weights = np.concatenate([weights, np.ones(len(tag))])
-            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(sets), weights), self.variance)
+            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(asked), weights), self.variance)
         return found
+
+    def _of_figure(self, name: str, asked: Asked) -> Answers:
+        from sdcduck.methods.sequence.knowledge import Answers
+        from sdcduck.methods.sequence.sets import Sets
+
+        if name not in self.of_measures:
+            raise Refused("SDC072", f"{self.policy.name} is not what it was when it was asked about before")
+        number, cell = np.nonzero(asked.sets.reshape(len(asked), len(self.sizes), self.values).any(axis=2))
+        tagged, tag = np.nonzero(_tags(asked.keys()))
+        numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
+        return Answers.of(Sets.of_pairs(numbers, cells, len(asked), np.ones(len(cells))), self.of_measures[name])
+
+    @property
+    def of_measures(self) -> dict[str, float]:
+        """What is kept of the measures, and the variance of an answer: of sums, and of how many have a value."""
+        names = [folded(name) for name in self.policy.measures] if self.of_sums else []
+        of_kind = {"sum": self.of_sums, "value": self.variance}
+        return {_name(kind, name): variance for kind, variance in of_kind.items() for name in names}
 
 
 class _Learned:
@@ -168,24 +248,26 @@ class _Learned:
             self._known: Knowledge = Knowledge.from_bytes(cells.granted)
             return
         sizes = np.concatenate([cells.sizes, np.zeros(_TAGS)])
-        self._known = Knowledge({str(value): CellsOfSecret.numbered(sizes) for value in cells.told_apart})
+        names = [*map(str, cells.told_apart), *cells.of_measures]
+        own = {name: spread for name, spread in cells.of_measures.items() if name.startswith("sum")}
+        self._known = Knowledge({name: CellsOfSecret.numbered(sizes) for name in names}, own=own)
 
-    def grant(self, sets: Bits) -> None:
+    def grant(self, asked: Asked) -> None:
         """Answers about these sets are published anyway: what is learned is what other answers add."""
-        self._known.grant(self._cells.answers(sets))
+        self._known.grant(self._cells.answers(asked))
 
     def to_bytes(self) -> bytes:
         """All of it."""
         return self._known.to_bytes()
 
-    def would(self, sets: Bits, policy: Policy) -> Would:
-        found: WouldKnow = self._known.would(self._cells.answers(sets), policy.min_units)
+    def would(self, asked: Asked, policy: Policy) -> Would:
+        found: WouldKnow = self._known.would(self._cells.answers(asked), policy.min_units)
         return Would(found.least_error, None, found.least_error < policy.sequence.least_error, found)
 
     def keep(self, would: Would) -> None:
         self._known.keep(would.made)
 
-    def refuse(self, sets: Bits) -> None:
+    def refuse(self, asked: Asked) -> None:
         raise AssertionError("a refusal tells nothing")
 
 
@@ -214,10 +296,11 @@ class _Isolated:
             self._sums = ExactSums(cells.sizes)
         self._known: ExactAnswers = ExactAnswers(Places.numbered(cells.sizes), empty_is_small=True)
 
-    def would(self, sets: Bits, policy: Policy) -> Would:
-        found: Isolated = self._known.would(_sets_of(sets), self._pairs)
+    def would(self, asked: Asked, policy: Policy) -> Would:
+        sets = _sets_of(asked)
+        found: Isolated = self._known.would(sets, self._pairs)
         least = found.smallest_difference if self._pairs else found.smallest_atom
-        follows = None if self._sums is None else self._sums.would(_sets_of(sets))
+        follows = None if self._sums is None else self._sums.would(sets)
         if follows is not None:
             least = min(least, follows.smallest)
         breach = min(least, found.nearest_refused) < policy.min_units
@@ -231,12 +314,15 @@ class _Isolated:
         if self._sums is not None and follows is not None:
             self._sums.keep(follows)
 
-    def refuse(self, sets: Bits) -> None:
-        self._known.refuse(_sets_of(sets))
+    def refuse(self, asked: Asked) -> None:
+        self._known.refuse(_sets_of(asked))
 
 
-def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Policy], Sequence[Law]]) -> Cells:
+def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Policy, str], Sequence[Law]]) -> Cells:
     """Make the table of inner cells on a cursor.
+
+    Args:
+        laws: of a statistic of a policy.
 
     Raises:
         Refused: the records are not what they were when the policy was declared.
@@ -245,13 +331,14 @@ def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Poli
     chosen = {folded(name) for name in policy.sequence.secrets or policy.dimensions}
     hidden = [identifier(name) for name in policy.dimensions if folded(name) in chosen]
     others = [identifier(name) for name in policy.dimensions if folded(name) not in chosen]
-    table, variance = identifier(policy.name), 0.0
+    table, variance, of_sums = identifier(policy.name), 0.0, 0.0
     if exact:
         _check_values(cursor, policy, hidden)
     else:
-        variance = min((law.sd**2 for law in laws(policy) if law.sd is not None and law.size_to != 0), default=0.0)
+        variance = _least_variance(laws(policy, "count"))
         if not variance > 0:
             raise Refused("SDC060", f"{policy.name}: the noise of its counts is not known, sdcduck.connect")
+        of_sums = _least_variance(laws(policy, "sum")) if policy.measures else 0.0
     cursor.execute(_table_of_cells(policy, table, hidden, others)).fetchall()
     each, size = ("true", "_sdc_units") if exact else ("_sdc_value = 0", "_sdc_size")
     rows = cursor.execute(f"SELECT {size} FROM {CELLS} WHERE {each} ORDER BY {PLACE}").fetchall()
@@ -266,7 +353,20 @@ def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Poli
     declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
     declared += [policy.sequence.granted] if policy.sequence.granted else []
     epoch = hashlib.sha256(json.dumps(declared).encode()).hexdigest()
-    return Cells(cursor, policy, np.array([size for (size,) in rows], float), places, values, variance, epoch)
+    sizes = np.array([size for (size,) in rows], float)
+    return Cells(cursor, policy, sizes, places, values, variance, of_sums, epoch)
+
+
+def _least_variance(laws: Iterable[Law]) -> float:
+    """Of the noise that is smallest; 0: there may be none."""
+    spreads = [law.sd for law in laws if law.size_to != 0]
+    known = [spread for spread in spreads if spread is not None]
+    return min(known, default=0.0) ** 2 if len(known) == len(spreads) else 0.0
+
+
+def _name(kind: str, measure: str) -> str:
+    """What is kept of a measure, as it is called beside the values of the secret, which are numbers."""
+    return f"{kind} of {measure}"
 
 
 def _table_of_cells(policy: Policy, table: str, hidden: Sequence[str], others: Sequence[str]) -> str:
@@ -313,14 +413,14 @@ def _check_values(cursor: duckdb.DuckDBPyConnection, policy: Policy, hidden: Seq
         raise Refused("SDC060", f"{policy.name}: its dimensions have too many combinations by now, sdc_protect")
 
 
-def _sets_of(sets: Bits) -> Any:
+def _sets_of(asked: Asked) -> Any:
     from sdcduck.methods.sequence.sets import Sets
 
-    number, place = np.nonzero(sets)
-    return Sets.of_pairs(number, place, len(sets))
+    number, place = np.nonzero(asked.sets)
+    return Sets.of_pairs(number, place, len(asked))
 
 
-def _tags(packed: npt.NDArray[np.uint8]) -> Bits:
+def _tags(keys: Sequence[bytes]) -> Bits:
     """A row of truth values for each set, the same for the same sets."""
-    digests = b"".join(hashlib.blake2b(row.tobytes(), digest_size=_TAGS // 8).digest() for row in packed)
-    return np.unpackbits(np.frombuffer(digests, np.uint8).reshape(len(packed), -1), axis=1).astype(bool)
+    digests = b"".join(hashlib.blake2b(key, digest_size=_TAGS // 8).digest() for key in keys)
+    return np.unpackbits(np.frombuffer(digests, np.uint8).reshape(len(keys), -1), axis=1).astype(bool)

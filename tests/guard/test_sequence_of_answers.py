@@ -86,7 +86,7 @@ def test_the_sets_of_a_question_are_those_of_the_records(register: Path, guard: 
     found = {
         frozenset(person for place, person in people if chosen[place])
         for counted in rewritten.sets
-        for chosen in guard._sequences._sets(cells, counted, None)
+        for chosen in guard._sequences._sets(cells, counted, None).sets
     }
     assert found - {frozenset()} == wanted
     assert version
@@ -96,8 +96,8 @@ def test_the_sets_of_a_question_are_those_of_the_records(register: Path, guard: 
     "query",
     [
         "SELECT count(*) FROM people p JOIN people q ON p.person_id = q.person_id",
-        "SELECT count(*) FROM people JOIN (VALUES (1), (2)) AS t(a) USING (a)",
-        "SELECT count(*) FROM (SELECT * FROM people WHERE a = 1)",
+        "SELECT count(*) FROM people JOIN (VALUES (1), (1)) AS t(a) USING (a)",
+        "SELECT count(*) FROM (SELECT * FROM people ORDER BY a LIMIT 9)",
         "SELECT count(*) FROM people WHERE a IN (SELECT b FROM people)",
         "SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM people GROUP BY person_id) GROUP BY n",
         "SELECT count(*) FROM people WHERE current_date > DATE '2020-01-01'",
@@ -114,7 +114,7 @@ def test_a_question_of_unknown_sets_is_refused(guard: Guard, query: str) -> None
 
 def test_the_refusal_says_what_is_answered(guard: Guard) -> None:
     with pytest.raises(Refused, match=r"SDC071: .*a subquery of records: write its conditions into WHERE.*count\(\*\)"):
-        guard.sql("SELECT count(*) FROM (SELECT * FROM people WHERE a = 1)")
+        guard.sql("SELECT count(*) FROM (SELECT * FROM (SELECT * FROM people WHERE a = 1))")
 
 
 def test_parameters_are_part_of_what_is_asked(register: Path, guard: Guard) -> None:

@@ -254,3 +254,25 @@ def test_sums_that_follow_are_no_news() -> None:
         rows = np.vstack([rows, row])
         left = np.linalg.matrix_rank(known.covariance(""), tol=1e-6)
         assert left == 32 - np.linalg.matrix_rank(rows)
+
+
+def test_errors_of_sums_are_shares_of_what_one_number_of_their_own_leaves() -> None:
+    """By the whole covariance: a group may be known as well as one noisy sum of it alone tells, and little better."""
+    chance, units, spread = np.random.default_rng(4), np.array([1.0, 2, 1, 4, 2, 9]), 0.01
+    known = Knowledge({"sum": Cells.numbered(units)}, own={"sum": spread})
+    rows = (chance.random((9, 6)) < 0.5).astype(float)
+    own = units / 4 * spread / (units / 4 + spread)
+    for count in range(1, len(rows) + 1):
+        known.keep(known.would({"sum": Answers.of(Sets.of_rows(rows[count - 1]), spread)}))
+        asked = rows[:count]
+        inner = (asked * (units / 4)) @ asked.T + spread * np.eye(count)
+        left = units / 4 - (units / 4) ** 2 * np.einsum("ij,ij->j", asked, np.linalg.solve(inner, asked))
+        assert known.errors("sum") == pytest.approx(np.minimum(np.sqrt(left / own), 1), abs=1e-9)
+        assert Knowledge.from_bytes(known.to_bytes()).errors("sum").tolist() == known.errors("sum").tolist()
+    assert known.least_error() < 0.9
+    alone = Knowledge({"sum": Cells.numbered([1.0, 5])}, own={"sum": spread})
+    found = alone.would({"sum": Answers.of(Sets.of_lists([[0]]), spread)})
+    assert found.least_error == pytest.approx(1)
+    alone.keep(found)
+    again = alone.would({"sum": Answers.of(Sets.of_lists([[0, 1]]), spread)})
+    assert 0.98 < again.least_error < 1, "its own number is the base, and the total adds little"

@@ -114,13 +114,13 @@ class CellKey:
         return own_key(quantity, self.policy.noise_secret)
 
     def _counts_only(self) -> None:
-        """Refuse numbers whose noise is not that of counts, where the sequence of answers is limited.
+        """Refuse numbers of which nobody knows what many of them tell, where the sequence of answers is limited.
 
         Raises:
             Refused: it is.
         """
         if self.policy.sequence.holds:
-            raise Refused("SDC071", "anything but counts")
+            raise Refused("SDC071", "anything but counts, sums and means")
 
     def _own_of_rows(self) -> str:
         return ", ".join(str(self._own(quantity)) for quantity in ("rows", "the largest unit's rows"))
@@ -197,7 +197,8 @@ class CellKey:
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""
     ) -> Total:
         """The same, whoever has a value."""
-        self._counts_only()
+        if self.policy.sequence.holds:
+            self.steps.summed[measure, condition, f"{called}, {exact}, {least}"] = None
         call, column = self.steps.call, self.steps.column
         key, values = self._key(records), chosen(condition, measure)
         ptable = literal(str(self.policy.magnitude_ptable))

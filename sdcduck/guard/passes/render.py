@@ -38,13 +38,14 @@ def render(draft: Draft) -> None:
     _check_drawn(draft)
     draft.columns_now = output_names(draft.tree)
     draft.grouped, draft.constant = _is_grouped(draft.tree), _is_constant(draft.tree)
-    draft.sets = tuple(_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets)
+    sets = [_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets]
+    draft.sets = tuple(found for found in sets if found is not None)
     _words_of_time_apart(draft.tree)
     text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
-    if text is not None:
+    if text is not None and len(draft.sets) == len(sets):
         draft.text, draft.releases = text, text.releases
     elif draft.again or draft.plain == draft.query:
-        raise Refused("SDC006")
+        raise Refused("SDC006" if text is None else "SDC071", "" if text is None else "text that reads in two ways")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
         draft.answer = draft.start.rewrite(draft.plain, draft.policies, probes=draft.probes, again=True)
 
@@ -68,17 +69,11 @@ def _words_of_time_apart(tree: exp.Expr) -> None:
                 place.replace(exp.Subquery(this=exp.Select(expressions=[word])))
 
 
-def _sets(sets: Sets, draft: Draft) -> Counted:
-    """The query for what a block counts.
-
-    Raises:
-        Refused: its text does not read as its tree.
-    """
+def _sets(sets: Sets, draft: Draft) -> Counted | None:
+    """The query for what a block counts; None if its text does not read as its tree."""
     given = sorted({node.name for node in sets.query.find_all(exp.Parameter, exp.Placeholder)})
     sql = _rendered(sets.query, draft.subscripts)
-    if sql is None:
-        raise Refused("SDC071", "text that reads in two ways")
-    return Counted(sets.policy, sql, tuple(given))
+    return None if sql is None else Counted(sets.policy, sql, tuple(given), sets.of)
 
 
 def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool = False) -> Written | None:

@@ -15,6 +15,11 @@ m units inside an atom has the variance m / 4 - (m / 4)^2 q with q the squared l
 share of what it was before all answers, is sqrt(1 - m q / 4), for groups that are whole atoms or whole cells.
 
 Nothing here depends on answers or true sizes: the sets, the variances and the published sizes decide.
+
+Sums of a measure are the same, with the largest contribution as the unit: of each value is known that it lies between
+0 and that, so that its variance is 1/4 at most. Their noise is far smaller than this, and is what hides a value: so the
+error of a group is a share of the one that a single number of its own leaves, whose variance share is v / (m / 4 + v)
+(`own`).
 """
 
 from __future__ import annotations
@@ -108,8 +113,8 @@ class Would:
 class _Secret:
     """The knowledge of one secret."""
 
-    def __init__(self, cells: Cells) -> None:
-        self.cells = cells
+    def __init__(self, cells: Cells, own: float = 0.0) -> None:
+        self.cells, self.own = cells, own
         self.atom_of: Indices = np.zeros(len(cells), np.int64)
         self.sizes: Floats = np.array([cells.sizes.sum()])
         self.rows = _Growing(1)
@@ -187,7 +192,7 @@ class _Secret:
 
     def least(self, step: _Step, small: float) -> float:
         groups = self.groups(step.split, small)
-        errors = _share(groups, step.q, self.base[step.split.parent])
+        errors = _share(groups, step.q, self.base[step.split.parent], self.own)
         return float(errors.min(initial=1.0))
 
 
@@ -203,8 +208,10 @@ class Knowledge:
     0
     """
 
-    def __init__(self, secrets: Mapping[str, Cells], most_bytes: int = MOST_BYTES) -> None:
-        self._secrets = {name: _Secret(cells) for name, cells in secrets.items()}
+    def __init__(
+        self, secrets: Mapping[str, Cells], most_bytes: int = MOST_BYTES, *, own: Mapping[str, float] | None = None
+    ) -> None:
+        self._secrets = {name: _Secret(cells, (own or {}).get(name, 0.0)) for name, cells in secrets.items()}
         self._most, self._version = most_bytes, 0
         self._granting = True
 
@@ -296,13 +303,13 @@ class Knowledge:
         for secret in self._secrets.values():
             now = Cut(secret.atom_of, np.arange(len(secret.sizes)), secret.sizes, np.empty(0))
             groups = secret.groups(now, small)
-            least = min(least, float(_share(groups, secret.q, secret.base).min(initial=1.0)))
+            least = min(least, float(_share(groups, secret.q, secret.base, secret.own).min(initial=1.0)))
         return least
 
     def errors(self, name: str) -> Floats:
         """Of each cell of a secret, as a share of its error before all answers: float64 (c,). 1 where nobody is."""
         secret = self._secrets[name]
-        return _share(secret.cells.sizes, secret.q[secret.atom_of], secret.base[secret.atom_of])
+        return _share(secret.cells.sizes, secret.q[secret.atom_of], secret.base[secret.atom_of], secret.own)
 
     @one_thread()
     def covariance(self, name: str) -> Floats:
@@ -333,7 +340,9 @@ class Knowledge:
             arrays |= {f"atom_of{place}": secret.atom_of, f"rows{place}": secret.rows.values}
             arrays |= {f"q{place}": secret.q, f"base{place}": secret.base, f"keys{place}": keys}
         exact = [secret.exact for secret in self._secrets.values()]
-        return pack("knowledge", {"secrets": list(self._secrets), "exact": exact, "granting": self._granting}, arrays)
+        facts = {"secrets": list(self._secrets), "exact": exact, "granting": self._granting}
+        own = [secret.own for secret in self._secrets.values()]
+        return pack("knowledge", facts | ({"own": own} if any(own) else {}), arrays)
 
     @classmethod
     def from_bytes(cls, data: bytes, most_bytes: int = MOST_BYTES) -> Knowledge:
@@ -347,6 +356,7 @@ class Knowledge:
         known = cls(
             {name: Cells(arrays[f"names{place}"], arrays[f"units{place}"]) for place, name in enumerate(names)},
             most_bytes,
+            own=dict(zip(names, facts.get("own", [0.0] * len(names)), strict=True)),
         )
         for place, name in enumerate(names):
             secret = known._secrets[name]
@@ -397,9 +407,15 @@ def _after(first: Cut, second: Cut) -> Cut:
     return Cut(second.atom_of, first.parent[second.parent], second.sizes, separated)
 
 
-def _share(groups: Floats, q: Floats, base: Floats) -> Floats:
-    """Errors of groups of so many units as shares of what they were at `base`; 1 where there was nothing to learn."""
+def _share(groups: Floats, q: Floats, base: Floats, own: float) -> Floats:
+    """Errors of groups of so many units as shares of what they were at `base`; 1 where there was nothing to learn.
+
+    Args:
+        own: variance of a number of their own after which they are what they were; 0: none.
+    """
     now, before = 1 - groups * q / 4, 1 - groups * base / 4
+    if own:
+        before = np.minimum(before, own / (groups / 4 + own))
     unknown = before > _ZERO**2
     share = np.sqrt(np.clip(np.divide(now, before, out=np.ones_like(now), where=unknown), 0, 1))
     return np.where(share < _ZERO, 0.0, share)

@@ -111,6 +111,17 @@ def _database(method: str, exact: bool) -> duckdb.DuckDBPyConnection:
     return con
 
 
+def database_of_file(con: duckdb.DuckDBPyConnection, more: str) -> None:
+    """The same people alone, with more arguments of their policy, in the file of a connection."""
+    con.execute(_DATA).fetchall()
+    con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+    for name in ("regions", "zones", "cold_regions"):
+        con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
+    dimensions, measure, _ = _COLUMNS["people"]
+    con.execute(f"""FROM sdc_protect('people', unit := 'person_id', dimensions := {dimensions}, measures := ['{measure}'],
+        bounds := {{'income': [1, 10000]}}, bands := {{'income': [0, 2000, 4000]}}{more})""").fetchall()
+
+
 def declare(con: duckdb.DuckDBPyConnection, name: str, method: str, *, exact: bool) -> None:
     """The policy of one table."""
     arguments = {
