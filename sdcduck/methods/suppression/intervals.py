@@ -261,7 +261,7 @@ class _Refining:
         return best
 
     def _tried(self, best: Held, rng: np.random.Generator) -> Held | None:
-        """Another pattern: some secondary cells are published, and what that breaks is repaired; None: no better one."""
+        """Another pattern: some secondary cells are published, and what that breaks is repaired; None: it cannot be."""
         held = best.copy()
         held.pattern[self._related(best, rng)] = False
         taste = np.exp(rng.normal(0.0, _TASTE, len(self.cost)))
@@ -280,7 +280,7 @@ class _Refining:
         return held
 
     def _related(self, held: Held, rng: np.random.Generator) -> list[int]:
-        """Some secondary cells that move together: each is needed by a task that needs one of the others, where that goes."""
+        """Some secondary cells that move together: each is needed by a task that needs another one, where that goes."""
         secondary = np.flatnonzero(held.pattern & self.movable)
         size = min(len(secondary), max(1, round(float(np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST)))))))
         users: dict[int, list[Task]] = {}
