@@ -6,8 +6,9 @@ Seeded tables: 10 x 12, three dimensions, two hierarchies, two linked tables; va
 primary and wants 15 % on either side. In the tables of counts those of 1 and 2 are primary, and want 1. Every pattern
 is audited by linear programs straight from the table's equations, which share no code with those that made it. With
 --optimum integer programming looks for the best pattern of the tables in two dimensions. Beside them stands tau-Argus
-(OPT for some minutes, and MOD, both without singletons), where the Python of --argus has pytauargus 0.6.0. --picture
-draws the first of the tables at each step.
+(OPT for some minutes, and MOD, both without singletons), where the Python of --argus has pytauargus 0.6.0; where MOD
+leaves primary cells without their interval, once more with what these need. --picture draws the first of the tables at
+each step.
 """
 
 from __future__ import annotations
@@ -129,6 +130,7 @@ CASES: dict[str, tuple[Callable[[], Case], int, Callable[[int, np.random.Generat
     "6x8x3": (lambda: cube(6, 8, 3), 6, amounts),
     "10x12x4": (lambda: cube(10, 12, 4), 7, amounts),
     "hierarchy 20x24": (lambda: hierarchy(20, 24, 4), 8, amounts),
+    "hierarchy 36x48": (lambda: hierarchy(36, 48, 6), 12, amounts),
     "linked 8x9x7": (lambda: linked(8, 9, 7), 9, amounts),
     "counts 20x30": (lambda: cube(20, 30), 10, counts),
     "counts, hierarchy 20x24": (lambda: hierarchy(20, 24, 4), 11, counts),
@@ -215,6 +217,18 @@ def theirs(given: Given, python: str, minutes: int) -> list[Step]:
     return steps
 
 
+def made_equal(given: Given, pattern: Booleans) -> Step | None:
+    """A pattern that leaves cells without their interval, with what these need; None where it leaves none."""
+    x, y, z, primary, width = given.case.x, given.y, given.z, given.primary, given.width
+    if not unprotected(x, y, pattern | primary, primary, width):
+        return None
+    found = widen_intervals(
+        x, y, pattern | primary, np.flatnonzero(primary), width, width, cost=z, ineligible=z == 0, given=primary
+    )
+    least = min((found.widened, found.before), key=lambda each: float(z[each & ~primary].sum()))
+    return Step("MOD, with equal protection", least)
+
+
 def drawn(given: Given, steps: list[Step]) -> Picture:
     """A table in two dimensions at each step: its inner cells, and the totals at the right and below."""
     rows, columns = (len(set(codes)) for codes in zip(*given.case.codes, strict=True))
@@ -270,6 +284,9 @@ def main() -> None:
             steps.append(Step(best.status, best.suppressed, time.process_time() - began))
         if beside and one.case.codes:
             steps += theirs(one, options.argus, options.minutes)
+            last = steps[-1].suppressed
+            if last is not None and (equal := made_equal(one, last)):
+                steps.append(equal)
         for step in steps:
             shown = [name, str(primary.sum()), step.name]
             if step.suppressed is not None:

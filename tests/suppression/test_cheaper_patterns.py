@@ -321,3 +321,34 @@ def test_progress_of_a_choice_with_intervals_never_falls() -> None:
     assert shares == sorted(shares)
     assert (shares[0], shares[-1]) == (0, 1)
     assert any(0.1 < share < 0.9 for share in shares)
+
+
+@pytest.mark.usefixtures("by_trials")
+def test_a_trial_publishes_cells_that_have_to_do_with_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two tables that share nothing, it is mostly those of one: at random it would be half of the time."""
+    x, y, _, width = table((5, 6), 1)
+    both = DummyMatrix.from_pairs(
+        np.concatenate([x.indices, x.indices + x.rows]),
+        np.concatenate([column := np.repeat(np.arange(x.columns), np.diff(x.indptr)), column + x.columns]),
+        (2 * x.rows, 2 * x.columns),
+    )
+    monkeypatch.setattr(intervals, "_FEWEST", 2)
+    monkeypatch.setattr(intervals, "_MOST", 2)
+    published: list[list[int]] = []
+    related = intervals._Refining._related
+
+    def noted(*arguments: object) -> list[int]:
+        published.append(related(*arguments))  # type: ignore[arg-type]
+        return published[-1]
+
+    monkeypatch.setattr(intervals._Refining, "_related", noted)
+    twice = np.concatenate([width, width])
+    found = pattern(both, np.concatenate([y, y]), twice > 0, twice, Search(trials=20))
+    assert (found.suppressed & ~(twice > 0)).sum() >= 10
+    assert len(published) == 20
+    assert all(len(set(cells)) == 2 for cells in published)
+    first = [{cell < x.columns for cell in cells} for cells in published]
+    assert sum(len(tables) == 1 for tables in first) >= 16
+    assert {True} in first
+    assert {False} in first
+    assert protects(both, np.concatenate([y, y]), found.suppressed, twice > 0, twice)

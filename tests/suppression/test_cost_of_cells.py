@@ -65,3 +65,28 @@ def test_what_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, cost: str)
 def test_costs_of_nothing_and_less(con: duckdb.DuckDBPyConnection) -> None:
     for cost in ("0", "-1", "NULL"):
         assert pattern(con, f", cost := '{cost}'")[1] == 0
+
+
+HOLDINGS = "contributor := 'coalesce(''group '' || holding, firm::VARCHAR)'"
+
+
+@pytest.mark.parametrize("whose", [HOLDINGS, f"weight := 'w', {HOLDINGS}", "weight := 'w', contributor := 'firm'"])
+@pytest.mark.parametrize("more", ["", ", improve := true, cost := 'cells'"])
+def test_holdings_and_weights_have_the_same_protection(con: duckdb.DuckDBPyConnection, whose: str, more: str) -> None:
+    """Every interval is as wide as the rule wants of contributors added up or weighted, by default and for fewest cells."""
+    con.execute("""CREATE TABLE owned AS SELECT firm, county, branch, turnover, w,
+        CASE WHEN firm % 3 = 0 THEN firm // 20 END AS holding FROM (SELECT *, 1 + firm % 3 / 10 AS w FROM firms)""")
+    query = FIRMS.replace("firms", "owned")
+    if "weight" in whose:
+        query = query.replace("sum(turnover)", "sum(turnover * w)")
+    call = f"$${query}$$, p_percent := 30, {whose}, singleton := 'none'"
+    count = """SELECT count(*) FILTER (status = 'primary'), count(*) FILTER (status = 'secondary'),
+        count(*) FILTER (status = 'primary' AND NOT protected) FROM sdc_audit("""
+    [(primary, cells, narrow)] = con.execute(f"{count}{call}{more})").fetchall()
+    assert primary > 1
+    assert cells > 0
+    assert narrow == 0
+    if not more:
+        [(_, fewer, open_to_attack)] = con.execute(f"{count}{call}, protect_intervals := false)").fetchall()
+        assert fewer < cells
+        assert open_to_attack > 0

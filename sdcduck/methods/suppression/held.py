@@ -131,12 +131,14 @@ class Held:
                 return
             self.pattern[cell] = False
             users = [task for task, needs in self.needed.items() if cell in needs]
-            # What failed last fails soonest.
-            users.sort(key=lambda task: -hardest.get(task, -1))
+            # What failed last fails soonest, and first of all what failed for this cell in an earlier pattern.
+            blamed = self.known.blamed.get(cell)
+            users.sort(key=lambda task: (task != blamed, -hardest.get(task, -1)))
             before, self.needed = self.needed, dict(self.needed)
             for task in users:
                 if not self._done(task) and not self._again(task, self.pattern):
                     hardest[task] = turn
+                    self.known.blamed[cell] = task
                     break
             else:
                 if permitted is None or permitted(self.pattern):

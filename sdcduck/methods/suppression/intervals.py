@@ -27,7 +27,7 @@ Booleans = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 _ROUNDS = 3  # of better prices
-_FEWEST, _MOST = 0.05, 0.5  # the part of the secondary cells that a trial publishes
+_FEWEST, _MOST = 3, 30  # secondary cells that a trial publishes
 _TASTE = 0.3  # standard deviation of the logarithm of the factors that shake up the costs
 _CLEANING = 15.0  # seconds for the cells of each of the first two patterns
 _SECOND = 2e7
@@ -194,13 +194,8 @@ class _Refining:
         cleaned = held.copy()
         limit = self.moves.work + self.time
         order = self._order(cleaned, self.cost)
-        left = np.append(np.cumsum(self.cost[order][::-1])[::-1], 0.0)
-
-        def enough(turn: int) -> bool:
-            hopeless = turn % 16 == 0 and cleaned.value[0] - left[turn] > bar * (1 + 1e-9)
-            return hopeless or self.moves.work > limit
-
-        cleaned.open(order, enough=enough)
+        hopeless = self._hopeless(cleaned, order, bar)
+        cleaned.open(order, enough=lambda turn: hopeless(turn) or self.moves.work > limit)
         self._complete(cleaned)
         return min(held, cleaned, key=lambda each: each.value)
 
@@ -266,17 +261,51 @@ class _Refining:
         return best
 
     def _tried(self, best: Held, rng: np.random.Generator) -> Held | None:
-        """Another pattern: part of the secondary cells are published, and what that breaks is repaired."""
+        """Another pattern: some secondary cells are published, and what that breaks is repaired; None: it cannot be."""
         held = best.copy()
-        secondary = np.flatnonzero(held.pattern & self.movable)
-        size = max(1, round(len(secondary) * float(np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST))))))
-        held.pattern[rng.permutation(secondary)[:size]] = False
+        held.pattern[self._related(best, rng)] = False
         taste = np.exp(rng.normal(0.0, _TASTE, len(self.cost)))
-        for place in rng.permutation(len(self.tasks)):
-            task = self.tasks[place]
+        broken = [task for task in self.tasks if not held.stands(task)]
+        for place in rng.permutation(len(broken)):
+            task = broken[place]
             if not held.stands(task) and not held.close(task, _ROUNDS, taste):
                 return None
-        held.open(self._order(held, self.cost * taste))
+        # What no broken task has to do with is as it was: it could not be published then.
+        touched = frozenset[int]().union(*(each.needed[task] for task in broken for each in (best, held)))
+        order = self._order(held, self.cost * taste)
+        order = order[np.isin(order, np.fromiter(touched, dtype=np.int64, count=len(touched)))]
+        held.open(order, enough=self._hopeless(held, order, best.value[0]))
         if held.value <= best.value:
             self._complete(held)
         return held
+
+    def _related(self, held: Held, rng: np.random.Generator) -> list[int]:
+        """Some secondary cells that move together: each is needed by a task that needs another one, where that goes."""
+        secondary = np.flatnonzero(held.pattern & self.movable)
+        size = min(len(secondary), max(1, round(float(np.exp(rng.uniform(np.log(_FEWEST), np.log(_MOST)))))))
+        users: dict[int, list[Task]] = {}
+        for task in self.tasks:
+            for cell in held.needed[task]:
+                users.setdefault(cell, []).append(task)
+        chosen, seen, waiting = list[int](), set[int](), list[int]()
+        while len(chosen) < size:
+            if not waiting:
+                left = secondary[~np.isin(secondary, chosen)]
+                waiting.append(int(rng.choice(left)))
+                seen.update(waiting)
+            cell = waiting.pop(int(rng.integers(len(waiting))))
+            chosen.append(cell)
+            beside = {other for task in users.get(cell, []) for other in held.needed[task]} - seen
+            new = [other for other in sorted(beside) if self.movable[other]]
+            seen.update(new)
+            waiting += new
+        return chosen
+
+    def _hopeless(self, held: Held, order: Indices, bar: float) -> Callable[[int], bool]:
+        """Whether a pattern that is published in this order will cost more than the bar, asked at each cell."""
+        left = np.append(np.cumsum(self.cost[order][::-1])[::-1], 0.0)
+
+        def enough(turn: int) -> bool:
+            return turn % 4 == 0 and held.value[0] - float(left[turn]) > bar * (1 + 1e-9)
+
+        return enough

@@ -47,7 +47,12 @@ class Move:
 
 
 class Known:
-    """The moves found so far in one publication, by the tasks that they do."""
+    """The moves found so far in one publication, by the tasks that they do.
+
+    Attributes:
+        doing: of each task, the cells that its moves need.
+        blamed: of each cell, the task that could not be done without it when it was last to be published.
+    """
 
     def __init__(self, tasks: list[Task], given: Booleans) -> None:
         self.tasks, self.given = list(tasks), given
@@ -55,6 +60,7 @@ class Known:
         self.sign = np.array([task.sign for task in tasks], dtype=np.float64)
         self.distance = np.array([task.distance for task in tasks], dtype=np.float64)
         self.doing: dict[Task, list[Indices]] = {}
+        self.blamed: dict[int, Task] = {}
 
     def add(self, task: Task, move: Move) -> Indices:
         """Note what a move does; the cells that it needs, without those given."""
