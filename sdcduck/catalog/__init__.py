@@ -44,6 +44,7 @@ from sdcduck.catalog.database import (
     is_read_only,
 )
 from sdcduck.catalog.macros import Variant, refused_calls, signatures
+from sdcduck.catalog.meaning import as_unset, refuse_other_order
 from sdcduck.catalog.privacy_ledger import (
     PrivateRelease,
     charge_private_release,
@@ -162,6 +163,7 @@ __all__ = [
     "Twice",
     "User",
     "Variant",
+    "as_unset",
     "cannot_change",
     "cells_table",
     "charge_private_release",
@@ -203,6 +205,7 @@ __all__ = [
     "publication",
     "read_by",
     "records_behind",
+    "refuse_other_order",
     "refused_calls",
     "renew_policies",
     "rewrite_ptable_macros",

@@ -83,7 +83,14 @@ class DatabaseSession:
         with suppress(duckdb.Error):  # a locked configuration
             # Else DuckDB would take a table that is not there for a variable of our own source text.
             cursor.execute("SET python_enable_replacements = false")
+            unset = catalog.as_unset(cursor)
+            if unset:
+                cursor.execute(unset)
         return cursor
+
+    def refuse_other_order(self) -> None:
+        """Refuse where the instance has settings by which ORDER BY means another order."""
+        catalog.refuse_other_order(self._bare_cursor())
 
     def _find_hidden(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Have a cursor find the temporary macros of a database that cannot be written to.

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog import as_unset
 from sdcduck.errors import SDCError
 from sdcduck.guard.engines.asking import stop_waiting
 from sdcduck.guard.failures import failure
@@ -203,28 +204,6 @@ def plans_once(con: duckdb.DuckDBPyConnection) -> bool:
 
 # DuckDB 2.0 warns of results as Arrow: they are one copy more, here of few rows.
 warnings.filterwarnings("ignore", "Arrow output on a DB-API result", UserWarning, r"sdcduck\.guard\.running")
-
-
-_MEANING: Mapping[str, object] = {
-    "integer_division": False, "default_null_order": "NULLS_LAST", "default_order": "ASCENDING",
-    "scalar_subquery_error_on_multiple_rows": True, "ieee_floating_point_ops": True, "old_implicit_casting": False,
-}  # fmt: skip
-"""Settings by which SQL means something else, as they are when nobody has set them."""
-
-
-def as_unset(con: duckdb.DuckDBPyConnection) -> str:
-    """What gives a session the settings of `_MEANING`, where whoever has the instance has set others; mostly nothing.
-
-    The guard writes SQL and judges SQL, and a text has to mean the same through every door: with ``integer_division``
-    a mean would be a whole number, with another ``default_order`` a p-table another one.
-    """
-    shown = ", ".join(f"current_setting('{name}')" for name in _MEANING)
-    [found] = con.execute(f"SELECT {shown}").fetchall()
-    return "; ".join(
-        f"SET SESSION {name} = '{meant}'"
-        for (name, meant), now in zip(_MEANING.items(), found, strict=True)
-        if now != meant
-    )
 
 
 class Limited:

@@ -1,0 +1,44 @@
+"""Settings of DuckDB by which SQL means something else."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import duckdb
+
+from sdcduck.errors import SDCError
+
+_MEANING: Mapping[str, object] = {
+    "integer_division": False, "default_null_order": "NULLS_LAST", "default_order": "ASCENDING",
+    "scalar_subquery_error_on_multiple_rows": True, "ieee_floating_point_ops": True, "old_implicit_casting": False,
+}  # fmt: skip
+"""Settings by which SQL means something else, as they are when nobody has set them."""
+
+
+def as_unset(con: duckdb.DuckDBPyConnection) -> str:
+    """What gives a session those settings as nobody has set them, where whoever has the instance has; mostly nothing.
+
+    What we write in SQL, and what the guard judges, has to mean the same through every door: with ``integer_division``
+    a mean would be a whole number, with another ``default_order`` a p-table another one.
+    """
+    shown = ", ".join(f"current_setting('{name}')" for name in _MEANING)
+    [found] = con.execute(f"SELECT {shown}").fetchall()
+    return "; ".join(
+        f"SET SESSION {name} = '{meant}'"
+        for (name, meant), now in zip(_MEANING.items(), found, strict=True)
+        if now != meant
+    )
+
+
+def refuse_other_order(con: duckdb.DuckDBPyConnection) -> None:
+    """Refuse to write ORDER BY into a statement of a session in which it has been set to mean another order.
+
+    Raises:
+        SDCError: it was, for the whole instance; that it was for one session alone is not seen.
+    """
+    order, of_null = con.execute(
+        "SELECT current_setting('default_order'), current_setting('default_null_order')"
+    ).fetchall()[0]
+    for name, now, meant in (("default_order", order, "ASC"), ("default_null_order", of_null, "NULLS_LAST")):
+        if not str(now).upper().startswith(meant):
+            raise SDCError(f"{name} is set to {now}, by which SQL means something else: RESET {name} first")
