@@ -17,7 +17,7 @@ from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import duckdb
 
@@ -296,7 +296,7 @@ _FILE = TemplateDatabase(_make_template, lambda: kept_beside(__file__, _made_by,
 _PLAIN_PATH = re.compile(r"(?!~)[^:?*\[\]{}]+")
 
 
-def begin_file(path: Path, config: Mapping[str, object]) -> bool:
+def begin_file(path: Path, config: Mapping[str, Any]) -> bool:
     """Make a new file for a connection that will have these settings; whether it has all macros from the beginning.
 
     The connection itself does not ask for a storage version: all connections of a process to one file must have the
