@@ -51,6 +51,8 @@ def templates(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
         else:
             template.copy_to(duckdb.connect(), "memory")  # the first is never copied
         monkeypatch.setattr(stored, "_TEMPLATE", template)
+        monkeypatch.setattr(template, "begin", lambda *_: False)
+        monkeypatch.setattr(stored, "_FILE", template)
 
     return use
 
@@ -66,20 +68,92 @@ def test_both_ways_make_the_same_database_in_memory(templates: Callable[[bool], 
     assert copied == one_by_one
 
 
-def test_both_ways_make_the_same_file(templates: Callable[[bool], None], tmp_path: Path) -> None:
+def new_files(path: Path) -> TemplateDatabase:
+    """What new files are copies of, as it is kept at a path."""
+    return TemplateDatabase(stored._make_template, lambda: path, stored._STORAGE)
+
+
+def test_all_ways_make_the_same_file(
+    templates: Callable[[bool], None], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     seen = []
-    for copied in (False, True):
-        templates(copied)
-        path = tmp_path / f"{'copied' if copied else 'created'}.duckdb"
+    for how in ("created", "copied", "begun"):
+        templates(how == "copied")
+        if how == "begun":
+            monkeypatch.setattr(stored, "_FILE", new_files(tmp_path / "template"))
+        path = tmp_path / f"{how}.duckdb"
         with sdcduck.connect(path, secret=SECRET) as con:
             now = contents(con)
         with duckdb.connect(str(path)) as plain:  # what is in the file itself
-            stored = [plain.execute(sql).fetchall() for sql in CONTENTS[:-1]]
+            in_file = [plain.execute(sql).fetchall() for sql in CONTENTS[:-1]]
             tags = plain.execute("SELECT tags FROM duckdb_databases() WHERE database_name = current_database()")
-            seen.append((now, stored, tags.fetchall()))
+            seen.append((now, in_file, tags.fetchall()))
         with sdcduck.connect(path, read_only=True) as con:
             assert contents(con)[-1] == now[-1]
-    assert seen[0] == seen[1]
+    created, copied, begun = seen
+    assert copied == created
+    assert begun[1:] == created[1:]
+    # Macros that were read from a file are spelled in another way than those that were created just now.
+    assert begun[0][1:] == created[0][1:]
+    assert [row[:5] for row in begun[0][0]] == [row[:5] for row in created[0][0]]
+
+
+def test_a_new_file_is_a_copy_and_a_file_like_any_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(stored, "_FILE", new_files(tmp_path / "template"))
+    monkeypatch.setattr(stored, "store", pytest.fail)
+    for name in ("one.duckdb", "odd 'name\".db"):
+        with sdcduck.connect(tmp_path / name, secret=SECRET) as con:
+            con.execute("CREATE TABLE t AS SELECT 3 AS i")
+            con.cursor().execute("CREATE OR REPLACE MACRO own(a) AS a + 1")
+            assert con.cursor().execute(
+                "SELECT own(i), sdc_ckm_count(0, 0), sdc_record_key(3) > 0 FROM t"
+            ).fetchall() == [(4, 0, True)]
+        with sdcduck.connect(tmp_path / name, secret=SECRET) as con:
+            assert con.execute("SELECT own(i) FROM t").fetchall() == [(4,)]
+    plain = tmp_path / "plain"
+    plain.touch()
+    assert (tmp_path / "one.duckdb").stat().st_mode == plain.stat().st_mode
+    names = ["odd 'name\".db", "one.duckdb", "plain", "template"]
+    assert sorted(file.name for file in tmp_path.iterdir()) == names  # nothing is left of how it was made
+
+
+def test_what_may_be_no_path_or_has_settings_duckdb_begins_itself(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    begun: list[Path] = []
+    monkeypatch.setattr(stored._FILE, "begin", lambda path: bool(begun.append(path)))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "left.duckdb.wal").write_bytes(b"")
+    for name in ("~", "~/x.duckdb", "file:x.duckdb", "a:b", "x.duckdb?threads=1", "left.duckdb"):
+        with monkeypatch.context() as patch:
+            patch.setattr(duckdb, "connect", lambda *_, **__: pytest.skip("never"))
+            with pytest.raises(pytest.skip.Exception):
+                stored.begin_file(Path(name), {})
+    with sdcduck.connect(tmp_path / "settings.duckdb", threads=1) as con:
+        assert con.execute("SELECT current_setting('threads')").fetchall() == [(1,)]
+    assert begun == []
+    with sdcduck.connect(tmp_path / "plain.duckdb") as con:
+        assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
+    assert begun == [tmp_path / "plain.duckdb"]
+    with pytest.raises(duckdb.IOException, match="nowhere"):
+        sdcduck.connect(tmp_path / "nowhere" / "x.duckdb")
+
+
+def test_a_file_that_is_there_is_never_written_over(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    template = new_files(tmp_path / "template")
+    (tmp_path / "there").write_bytes(b"mine")
+    assert not template.begin(tmp_path / "there")
+    assert (tmp_path / "there").read_bytes() == b"mine"
+
+    def no_links(*_: object) -> None:
+        raise PermissionError
+
+    monkeypatch.setattr(os, "link", no_links)
+    assert not template.begin(tmp_path / "new")
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["template", "there"]
+    monkeypatch.setattr(stored, "_FILE", template)
+    with sdcduck.connect(tmp_path / "new") as con:
+        assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
 
 
 def test_a_database_with_tables_of_its_own_keeps_them(templates: Callable[[bool], None], tmp_path: Path) -> None:

@@ -29,9 +29,10 @@ from sdcduck.functions.shutdown import CALLS
 from sdcduck.functions.stored import FAMILIES
 from sdcduck.quoting import identifier, literal
 
-_STORAGE = "v1.0.0"  # files of this storage version open in DuckDB 1.0 and later, also in a 1.5 shell
 _OLDEST_DUCKDB = (1, 5)
 _HIDDEN = "_sdcduck"
+_NAME_IN_MEMORY = "memory"
+"""What DuckDB calls the database of ``:memory:``, which is always new and can be written to."""
 _SCHEDULER = {"external_threads": 0, "scheduler_process_partial": True}
 """How DuckDB's scheduler goes well with statements that wait for others (`_set_scheduler`)."""
 _INSTALLING = threading.RLock()
@@ -174,7 +175,7 @@ _HELD_BY_CONNECTION: weakref.WeakKeyDictionary[duckdb.DuckDBPyConnection, Databa
 _HELD_BY_FILE: dict[str, DatabaseSession] = {}
 
 
-def _hold(con: duckdb.DuckDBPyConnection, session: DatabaseSession) -> None:
+def _hold(con: duckdb.DuckDBPyConnection, session: DatabaseSession, *, in_memory: bool) -> None:
     """Keep the Python functions of a database alive as long as somebody can call them.
 
     DuckDB keeps a function in the database, but the Python object behind it only as long as the connection that created
@@ -182,6 +183,8 @@ def _hold(con: duckdb.DuckDBPyConnection, session: DatabaseSession) -> None:
     every connection that sdcduck is installed on holds them, and so does a file, until it is opened anew.
     """
     _HELD_BY_CONNECTION[con] = session
+    if in_memory:
+        return
     row = catalog.first_row(con, "SELECT path FROM duckdb_databases() WHERE database_name = current_database()")
     if row is not None and row[0] is not None:
         _HELD_BY_FILE[row[0]] = session
@@ -222,13 +225,11 @@ def connect(
     with _INSTALLING:  # a file that two threads make at once is made by one of them
         in_memory = str(path).startswith(":memory:")  # one with a name may have been opened before
         new = str(path) == ":memory:" or not (in_memory or Path(path).exists())
-        if new and not in_memory and not read_only:
-            # A file keeps the storage version that it was created with. The connection itself does not ask for one: all
-            # connections of a process to one file must have the same options.
-            duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
+        begun = new and not in_memory and not read_only and stored.begin_file(Path(path), config)
         con = _opened(str(path), read_only, config)
     try:
-        installed = _install(con, secret=secret, progress=progress, new=new)
+        name = _NAME_IN_MEMORY if str(path) == ":memory:" else None
+        installed = _install(con, secret=secret, progress=progress, new=new, begun=begun, name=name)
         if records is not None:
             session = _known_session(installed)
             assert session is not None
@@ -277,10 +278,18 @@ def _of_duckdb(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
 
 
 def _install(
-    con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None, progress: bool | Show | None, new: bool
-) -> duckdb.DuckDBPyConnection:
-    """Put the functions on a connection; ``new``: nothing is in the database yet."""
-    catalog.check_name(con)
+    con: duckdb.DuckDBPyConnection, *, secret: str | bytes | None, progress: bool | Show | None, new: bool,
+    begun: bool = False, name: str | None = None,
+) -> duckdb.DuckDBPyConnection:  # fmt: skip
+    """Put the functions on a connection.
+
+    Args:
+        new: nothing is in the database yet.
+        begun: but the macros are.
+        name: that of a database in memory that was opened just now, which need not be asked for anything; else None.
+    """
+    if name is None:
+        catalog.check_name(con)
     if not new and catalog.is_export(con):
         # Its functions have the same names, and its numbers mean something to them only.
         raise SDCError("this file was made by sdc_export and has all that it needs: open it with duckdb.connect(..)")
@@ -293,19 +302,20 @@ def _install(
         if session is None or (in_transaction and not current):
             raise SDCError("sdcduck cannot be installed inside a transaction: commit or roll back first")
         session.add(con)
-        _hold(con, session)
+        _hold(con, session, in_memory=name is not None)
         if secret is not None:
             session.give_secret(secret)
         if progress is not None:
             session.progress = progress
-        _set_scheduler(con, on=True)
-        if current and (first is None or stored.has_all(con)):
+        if name is None:
+            _set_scheduler(con, on=True)
+        if begun or (current and (first is None or stored.has_all(con))):
             return con
-        if catalog.is_read_only(con):
+        if name is None and catalog.is_read_only(con):
             session.temporary = stored.temporary(con)
             session.create_temporary(con)
         else:
-            stored.store(con, new=new)
+            stored.store(con, name or catalog.current_database(con), new=new)
         return con
 
 

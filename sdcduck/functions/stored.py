@@ -12,12 +12,12 @@ import hashlib
 import re
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache, lru_cache
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import duckdb
 
@@ -223,16 +223,16 @@ def _drop(con: duckdb.DuckDBPyConnection, database: str, dropped: frozenset[str]
             con.execute(f"DROP {what} IF EXISTS {identifier(database)}.main.{identifier(name)}")
 
 
-def store(con: duckdb.DuckDBPyConnection, *, new: bool = False) -> None:
+def store(con: duckdb.DuckDBPyConnection, database: str, *, new: bool = False) -> None:
     """Store the macros in the database, all or nothing, in place of those of another sdcduck.
 
     Args:
+        database: the name of the one that the connection works in.
         new: nothing is in the database yet, so nothing is looked for.
 
     Raises:
         SDCError: the database has a macro with the name of one of ours that is not ours.
     """
-    database = catalog.current_database(con)
     if not new:
         _refuse_others(con, database)
     if (new or not has_catalog(con)) and _TEMPLATE.copy_to(con, database):
@@ -290,6 +290,24 @@ def _made_by() -> Iterator[str]:
 
 
 _TEMPLATE = TemplateDatabase(_make_template, lambda: kept_beside(__file__, _made_by))
+_STORAGE = "v1.0.0"
+"""Files of this storage version open in DuckDB 1.0 and later, also in a 1.5 shell. A file keeps what it began with."""
+_FILE = TemplateDatabase(_make_template, lambda: kept_beside(__file__, _made_by, "file"), _STORAGE)
+_PLAIN_PATH = re.compile(r"(?!~)[^:?*\[\]{}]+")
+
+
+def begin_file(path: Path, config: Mapping[str, Any]) -> bool:
+    """Make a new file for a connection that will have these settings; whether it has all macros from the beginning.
+
+    The connection itself does not ask for a storage version: all connections of a process to one file must have the
+    same settings. What DuckDB may not take for a path as Python does, it makes itself, and so it does where a setting
+    may decide how a file looks or be none, or where a log is left of one that was there.
+    """
+    plain = not config and _PLAIN_PATH.fullmatch(str(path)) and not Path(f"{path}.wal").exists()
+    if plain and _FILE.begin(path):
+        return True
+    duckdb.connect(str(path), config={"storage_compatibility_version": _STORAGE, **config}).close()
+    return False
 
 
 def remove(con: duckdb.DuckDBPyConnection, *, purge: bool) -> None:

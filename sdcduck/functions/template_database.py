@@ -1,14 +1,16 @@
 """A database that others start from: what a session makes in every database, made once and copied after that.
 
 DuckDB takes as long to run a statement that creates a macro as to create a hundred in one copy, so a copy takes a tenth
-of the time. Where Python keeps the modules that it compiled the file is kept, too, and the next process copies it:
-whoever can write there can as well write what Python runs.
+of the time. A new file is a copy of the file itself, which takes DuckDB nothing. Where Python keeps the modules that it
+compiled the file is kept, too, and the next process copies it: whoever can write there can as well write what Python
+runs.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import secrets
 import shutil
 import sys
 import tempfile
@@ -25,21 +27,22 @@ from sdcduck.quoting import identifier, literal
 
 _ALIAS = "_sdcduck_template"
 # A file of an older storage version spells macros as an older DuckDB would read them, with other lambdas and literals.
-_CONFIG = {"storage_compatibility_version": "latest"}
+_LATEST = "latest"
 
 
-def kept_beside(module: str, made_by: Callable[[], Iterable[str]]) -> Path | None:
+def kept_beside(module: str, made_by: Callable[[], Iterable[str]], kind: str = "template") -> Path | None:
     """Where a template of this DuckDB is kept: with the compiled ones of the modules of a folder; None where Python
     keeps none.
 
     Args:
         module: a file of the folder.
         made_by: texts that say what makes the template; other texts, another file.
+        kind: how its name begins; of each kind the newest is kept.
     """
     if sys.dont_write_bytecode:
         return None
     texts = "\0".join([duckdb.__version__, sys.version, *made_by()])
-    name = f"template.{duckdb.__version__}.{hashlib.sha256(texts.encode()).hexdigest()[:24]}.duckdb"
+    name = f"{kind}.{duckdb.__version__}.{hashlib.sha256(texts.encode()).hexdigest()[:24]}.duckdb"
     return Path(cache_from_source(module)).parent / name
 
 
@@ -50,10 +53,17 @@ class TemplateDatabase:
     """
 
     def __init__(
-        self, make: Callable[[duckdb.DuckDBPyConnection], None], keep: Callable[[], Path | None] = lambda: None
+        self,
+        make: Callable[[duckdb.DuckDBPyConnection], None],
+        keep: Callable[[], Path | None] = lambda: None,
+        storage: str = _LATEST,
     ) -> None:
-        """``make`` creates everything in a database; ``keep`` says where the file is kept, if it is."""
-        self._make = make
+        """``make`` creates everything in a database; ``keep`` says where the file is kept, if it is.
+
+        Args:
+            storage: the storage version of the file; of one that begins as a copy of it, too.
+        """
+        self._make, self._storage = make, storage
         self._keep: Callable[[], Path | None] | None = keep
         self._kept: Path | None = None
         self._lock = threading.Lock()
@@ -65,15 +75,9 @@ class TemplateDatabase:
         """Fill a database of a connection; whether that went. It is as it was where not: not empty, or one that lets
         no file be attached, or there is no place for temporary files.
         """
-        with self._lock:
-            file = self._kept_file()
-            if file is None and not self._asked:
-                self._asked = True
-                return False
-            try:
-                file = file or self._file()
-            except (OSError, duckdb.IOException):
-                return False
+        file = self._ready()
+        if file is None:
+            return False
         try:
             con.execute(f"ATTACH {literal(str(file))} AS {_ALIAS} (READ_ONLY, HIDDEN)")
         except duckdb.Error:
@@ -85,6 +89,41 @@ class TemplateDatabase:
         finally:
             con.execute(f"DETACH {_ALIAS}")
         return True
+
+    def begin(self, path: Path) -> bool:
+        """Make a new file as a copy of the template; whether that went. Nothing is there where it did not.
+
+        It comes there as a whole, and only where there is none; and it is on the disk before DuckDB, which takes that
+        for granted of what it wrote itself, keeps a log of changes beside it.
+        """
+        file = self._ready()
+        if file is None:
+            return False
+        began = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            with began.open("xb") as new:
+                new.write(file.read_bytes())
+                new.flush()
+                os.fsync(new.fileno())
+            os.link(began, path)
+        except OSError:  # no such folder, a full disk, one that knows no links; or another process was faster
+            return False
+        finally:
+            with suppress(OSError):
+                began.unlink()
+        return True
+
+    def _ready(self) -> Path | None:
+        """The file; None where it is not worth its time yet, or there is no place for it."""
+        with self._lock:
+            file = self._kept_file()
+            if file is None and not self._asked:
+                self._asked = True
+                return None
+            try:
+                return file or self._file()
+            except (OSError, duckdb.IOException):
+                return None
 
     def _kept_file(self) -> Path | None:
         """The file that is kept, made if it is not there; looked for once a process."""
@@ -104,14 +143,14 @@ class TemplateDatabase:
                 (folder / path.name).replace(path)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
-            for older in path.parent.glob(f"template.{duckdb.__version__}.*.duckdb"):
+            for older in path.parent.glob(f"{path.name.split('.')[0]}.{duckdb.__version__}.*.duckdb"):
                 if older != path:
                     with suppress(OSError):  # another process reads it
                         older.unlink()
         return path
 
     def _make_file(self, path: Path) -> None:
-        with duckdb.connect(str(path), config=dict(_CONFIG)) as con:
+        with duckdb.connect(str(path), config={"storage_compatibility_version": self._storage}) as con:
             self._make(con)
             con.execute("CHECKPOINT")  # all is in the file, none of it in a log beside it
 

@@ -2,6 +2,10 @@
 
 To import it takes longer than to connect to a database, and most programs that ask a question or make a table run
 no kernel.
+
+Numba compiles a kernel anew, for seconds, for each kind of argument: an array that may not be written to or has gaps is
+of another kind than one that may and has none, an int32 than an int64, and a constant in a call than a number. So each
+argument is of one kind in all calls: copies instead of broadcast arrays, ``np.int64(0)`` for a constant.
 """
 
 from __future__ import annotations

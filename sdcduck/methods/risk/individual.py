@@ -71,5 +71,7 @@ def class_risk(
     if not ((population > 0) & np.isfinite(population)).all():
         raise ValueError("the population of a class must be a positive number")
     risk = np.empty(len(records))
-    _fill(records, population, approximate, risk)
+    _fill(
+        np.require(records, requirements=["C", "W"]), np.require(population, requirements=["C", "W"]), approximate, risk
+    )
     return risk

@@ -91,9 +91,9 @@ def link(records: People, external: People, tolerance: float) -> tuple[Codes, ND
     places = known[np.lexsort((known, external.values[known], external.groups[known]))]
     groups = int(max(external.groups.max(initial=-1), records.groups.max(initial=-1))) + 1
     starts = np.searchsorted(external.groups[places], np.arange(groups + 1))
-    found: tuple[Codes, NDArray[np.bool_]] = _link(
-        records.groups, records.values, starts, places, external.values, tolerance
-    )
+    own, theirs = (np.require(one.values, requirements=["C", "W"]) for one in (records, external))
+    of = np.require(records.groups, requirements=["C", "W"])
+    found: tuple[Codes, NDArray[np.bool_]] = _link(of, own, starts, places, theirs, tolerance)
     return found
 
 

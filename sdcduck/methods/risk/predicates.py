@@ -61,7 +61,8 @@ class Predicates:
         by_column = np.ascontiguousarray(table.T)
         for start in range(0, len(self), _BATCH):
             here = slice(start, start + _BATCH)
-            _count(by_column, self.columns[here], self.operators[here], self.values[here], counts[here], rows[here])
+            columns = np.ascontiguousarray(self.columns[here])
+            _count(by_column, columns, self.operators[here], self.values[here], counts[here], rows[here])
             check(min(start + _BATCH, len(self)), len(self))
         return Matches(counts, rows)
 

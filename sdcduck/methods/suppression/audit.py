@@ -174,7 +174,7 @@ def singleton_hazards(
     totals, hidden, wanted = _asked(x, z, suppressed, cells)
     inner = numbers(y, x.rows, "the inner values")
     owner = _owners(contributor, x.rows)
-    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (x.rows,))
+    low = np.broadcast_to(np.asarray(lower, dtype=np.float64), (x.rows,)).copy()  # an array like any other (`compiled`)
     finished, every = 0, 1
 
     def still(_done: int, _of: int) -> None:

@@ -201,7 +201,7 @@ def contributor_test(
     answer = ALLOWED
     flag(run, flags[0], True)
     for d in possible_primaries(columns, rows, entries, lists, out, shared, c, contributor):
-        other = ordered_run(columns, rows, entries, d, free_rows, backwards)
+        other = ordered_run(columns, rows, entries, np.int64(d), free_rows, backwards)  # type: ignore[arg-type]
         flag(other, flags[1], True)
         answer = remainder_test(run, flags[0], other, flags[1], contributor, columns[d].owner)
         flag(other, flags[1], False)

@@ -238,7 +238,7 @@ def publish_safe(
         scale = inverse(a)
         if refused or find_key(watched, multiply(b, scale), multiply(d, scale)) >= 0:
             secondary[c] = True
-        elif publish_column(rows, pivots, links, scratch, vectors, watched, cost, True) == FULL:
+        elif publish_column(rows, pivots, links, scratch, vectors, watched, cost, np.bool_(True)) == FULL:  # type: ignore[arg-type]
             return turn, FULL
         else:
             pivots_column(pivots, watched, c)

@@ -103,7 +103,7 @@ def rekey(watched: Watched, changed: Array) -> None:
         elif watched.sums[b, 1] == 0 and watched.sums[b, 2] == 0:
             watched.alive[b] = False
         else:
-            enter(watched, b, 0)
+            enter(watched, b, np.int64(0))  # type: ignore[arg-type]
 
 
 @njit(cache=True, nogil=True)
@@ -111,7 +111,7 @@ def refresh(watched: Watched) -> None:
     """Enters all primary columns anew."""
     watched.buckets[:] = -1
     watched.keys[:] = -1
-    rekey(watched, np.flatnonzero(watched.alive))
+    rekey(watched, np.flatnonzero(watched.alive).astype(np.int32))
 
 
 @njit(cache=True, nogil=True)

@@ -87,7 +87,8 @@ def _best_split(columns, sizes, ordered, outcome, records, ones, leaf, counts, k
             code = codes[record]
             counts[code, outcome[record]] += 1
             lowest, highest = min(lowest, code), max(highest, code)
-        below, below_ones = 0, 0
+        below = 0
+        below_ones = np.int64(0)  # type: ignore[assignment]
         for code in range(lowest, highest + 1):
             there = counts[code, 0] + counts[code, 1]
             if not there:
@@ -120,7 +121,8 @@ def _grown(columns, sizes, ordered, outcome, price, leaf, smallest):  # type: ig
     node = 0
     while node < len(start):
         low, high = start[node], end[node]
-        size, ones = high - low, 0
+        size = high - low
+        ones: int = np.int64(0)  # type: ignore[assignment]
         for place in range(low, high):
             ones += outcome[records[place]]
         ones_in[node] = ones
