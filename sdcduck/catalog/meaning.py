@@ -36,9 +36,7 @@ def refuse_other_order(con: duckdb.DuckDBPyConnection) -> None:
     Raises:
         SDCError: it was, for the whole instance; that it was for one session alone is not seen.
     """
-    order, of_null = con.execute(
-        "SELECT current_setting('default_order'), current_setting('default_null_order')"
-    ).fetchall()[0]
-    for name, now, meant in (("default_order", order, "ASC"), ("default_null_order", of_null, "NULLS_LAST")):
+    for name, meant in (("default_order", "ASC"), ("default_null_order", "NULLS_LAST")):
+        [(now,)] = con.execute(f"SELECT current_setting('{name}')").fetchall()
         if not str(now).upper().startswith(meant):
             raise SDCError(f"{name} is set to {now}, by which SQL means something else: RESET {name} first")

@@ -55,8 +55,14 @@ def test_a_series_without_a_name_for_its_column_has_that_of_the_table(exact: Gua
         ("SELECT * FROM range(1000000)", "SDC002: .*10000 values"),
         ("SELECT * FROM range(DATE '0001-01-01', DATE '9999-01-01', INTERVAL 1 DAY)", "SDC002: .*10000 values"),
         ("SELECT generate_series(1, 1000000)", "SDC002: .*10000 values"),
-        ("SELECT count(*) FROM range(CURRENT_DATE - INTERVAL 100 YEAR, CURRENT_DATE, INTERVAL 1 DAY)", "SDC002: .*10000"),
-        ("SELECT * FROM range(CURRENT_DATE, CURRENT_DATE, '1 fortnight'::INTERVAL)", "by steps of anything but a constant"),
+        (
+            "SELECT count(*) FROM range(CURRENT_DATE - INTERVAL 100 YEAR, CURRENT_DATE, INTERVAL 1 DAY)",
+            "SDC002: .*10000",
+        ),
+        (
+            "SELECT * FROM range(CURRENT_DATE, CURRENT_DATE, '1 fortnight'::INTERVAL)",
+            "by steps of anything but a constant",
+        ),
         ("SELECT range(1, n, n) FROM (SELECT count(*) AS n FROM patients)", "by steps of anything but a constant"),
         ("SELECT count(*) FROM patients, range(age) t(i)", "SDC044"),
         ("SELECT count(*) FROM patients WHERE len(range(age)) > 3", "SDC010: .*range of single records"),

@@ -1,0 +1,42 @@
+"""Settings by which SQL means something else: functions give what they give without them, or say which is in the way."""
+
+from __future__ import annotations
+
+import duckdb
+import pytest
+
+import sdcduck
+
+_TABLE = "CREATE TABLE people AS SELECT i AS id, i % 3 AS region, i % 7 AS age, (i * 37 % 901)::DOUBLE AS income FROM range(300) t(i)"
+_QUANTILES = "SELECT region, sdc_quantile(income, record_key, 0.9), sdc_sum(income, record_key) FROM people GROUP BY region ORDER BY region ASC"
+_SETTINGS = ("default_order = 'desc'", "default_null_order = 'nulls_first'")
+
+
+@pytest.fixture
+def con() -> duckdb.DuckDBPyConnection:
+    con = sdcduck.connect(secret="the secret of the tests")
+    con.execute(_TABLE)
+    con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    return con
+
+
+@pytest.mark.parametrize("setting", [*_SETTINGS, "scalar_subquery_error_on_multiple_rows = false"])
+def test_numbers_are_the_same(con: duckdb.DuckDBPyConnection, setting: str) -> None:
+    before = con.execute(_QUANTILES).fetchall()
+    con.execute(f"SET {setting}")
+    assert con.execute(_QUANTILES).fetchall() == before
+
+
+@pytest.mark.parametrize("setting", _SETTINGS)
+def test_rows_in_another_order_are_refused(con: duckdb.DuckDBPyConnection, setting: str) -> None:
+    name = setting.split(" ")[0]
+    con.execute(
+        "FROM sdc_publication('p', 'SELECT region, age, count(*) AS n FROM people GROUP BY CUBE (region, age)')"
+    ).fetchall()
+    ask = "FROM sdc_suppress('p', max_count := 3)"
+    before = con.execute(ask).fetchall()
+    con.execute(f"SET {setting}")
+    with pytest.raises(duckdb.InvalidInputException, match=f"sdc_suppress: {name} is set to .*: RESET {name} first"):
+        con.execute(ask)
+    con.execute(f"RESET {name}")
+    assert con.execute(ask).fetchall() == before
