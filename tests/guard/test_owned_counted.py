@@ -206,3 +206,12 @@ def test_what_is_known_of_them_is_stored() -> None:
             policy.name: (policy.identifying, policy.never_missing) for policy in sdcduck.catalog.policies(con.cursor())
         }
         assert stored == {"drugs": ((), ("of_stay",)), "stays": (("stay",), ("stay",)), "tests": ((), ())}
+
+
+def test_what_they_are_worth_is_that_of_rows() -> None:
+    with _hospital("cell_key") as (_, one):
+        rows, stays, patients = one.noise(
+            "SELECT count(*) AS a, count(DISTINCT of_stay) AS b, count(DISTINCT patient) AS c FROM drugs"
+        ).to_pylist()
+        assert stays["per"] == rows["per"] == "rows of the unit that has most"
+        assert stays["sd"] == rows["sd"] > patients["sd"]

@@ -12,6 +12,7 @@ from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import Function, constant_value, terms_of
+from sdcduck.guard.protect.values import owned_values
 from sdcduck.guard.worth import Statistic, Terms
 
 _VARIANCES = (exp.Variance, exp.VariancePop)
@@ -48,7 +49,8 @@ class Described:
 
     def _one(self, node: exp.Expr, cell: str) -> Statistic:
         if isinstance(node, exp.Count):
-            return self._statistic("units" if isinstance(node.this, exp.Distinct) else "count", cell)
+            of_units = isinstance(node.this, exp.Distinct) and owned_values(self._scope, node) is None
+            return self._statistic("units" if of_units else "count", cell)
         if isinstance(node, exp.CountIf):
             return self._statistic("count", cell)
         if isinstance(node, exp.Avg):
