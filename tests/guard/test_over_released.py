@@ -22,7 +22,7 @@ ANSWERED = [
     f"SELECT approx_quantile(n, 0.5) AS q, approx_quantile(n, [0.25, 0.75]) AS p, quantile_cont(n, [0.1, 0.9]) AS c FROM {_COUNTS}",
     "SELECT regr_count(n, w) AS k, regr_avgx(n, w) AS x, regr_avgy(n, w) AS y, regr_sxx(n, w) AS sxx, regr_syy(n, w) AS syy, "
     "regr_sxy(n, w) AS sxy FROM ages JOIN (SELECT age, count(*) AS n FROM patients GROUP BY age) USING (age)",
-    f"SELECT region, product(n) OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS p FROM {_COUNTS}",
+    f"SELECT region, product(n) OVER (ORDER BY n, region ROWS BETWEEN 1 PRECEDING AND CURRENT ROW) AS p FROM {_COUNTS}",
     # texts
     f"SELECT format('{{}}: {{:>8}} {{{{}}}}', region, n) AS f, printf('%s %05d %%', region, n) AS p FROM {_COUNTS}",
     f"SELECT bar(n, 0, 500, 20) AS b, repeat('*', n // 20) AS r, repeat('ab', 3) AS s FROM {_COUNTS}",
