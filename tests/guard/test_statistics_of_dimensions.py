@@ -20,7 +20,7 @@ EQUAL = [
     "SELECT list(DISTINCT region ORDER BY region), array_agg(DISTINCT age ORDER BY age DESC) FROM patients",
     "SELECT region, sum(DISTINCT age), avg(DISTINCT age), sum(DISTINCT age / 8), avg(DISTINCT age % 7) FILTER (WHERE age > 30) FROM patients GROUP BY region",
     "SELECT sum(DISTINCT w * 1.5) FROM patients JOIN ages USING (age)",
-    "SELECT mode(age) FROM (SELECT age FROM patients WHERE age < 31 OR region = 'n' AND age = 40)",
+    "SELECT mode(age) FROM (SELECT age FROM patients WHERE age = 22 OR age = 24)",
     "SELECT n, bool_or(seen > 6) FROM (SELECT id, count(*) AS n, min(month(day)) AS seen FROM visits GROUP BY id) GROUP BY n",
 ]  # fmt: skip
 
