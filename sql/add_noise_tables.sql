@@ -32,7 +32,7 @@
 --| @arg nulls VARCHAR: what is done with NULL in `columns`: `refuse`, or `keep`: with `additive` it stays NULL, with the others
 --|     its record stays as it is; or, with these, `apart`: records with the same gaps are taken together, and keep the gaps
 --| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
---| @arg predictors VARCHAR[]: of `ipso`, the columns of numbers that stay and explain others; of a category make columns of 0 and 1; []: none, only the means do
+--| @arg predictors VARCHAR[]: of `ipso`, the columns of numbers that stay and explain others; of a category with two records or more make columns of 0 and 1; []: none, only the means do. Where they explain the numbers of a record, or a column, alone, these would stay: an error
 --| @column .. as in `source`: its columns, those that are changed as DOUBLE
 --| @example
 --| SELECT p.income, round(m.income) AS masked

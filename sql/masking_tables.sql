@@ -44,7 +44,7 @@
 --| @arg nulls VARCHAR: what is done with NULL in a column that is to be shared: `refuse`; `keep`, the record stays as it is in the columns of that list, without a group; `apart`, records with the same gaps are a stratum, and keep the gaps
 --| @arg time_limit DOUBLE: of `decompose`, seconds for each piece; what is best until then is taken, and need not be the same again
 --| @arg weight VARCHAR: column of sampling weights: the groups stay the same, and their means are weighted, so that weighted totals of each group stay what they are (of categories the one with the largest weight is taken); NULL: there is none
---| @arg average VARCHAR: what the numbers of a group become: `mean`, or `median`, which one outlier does not move; totals change then
+--| @arg average VARCHAR: what the numbers of a group become: `mean`, or `median`, which one outlier does not move; totals change then, and of an odd number of records it is the number of one of them
 --| @column .. as in `source`: its columns, numbers of `columns` as DOUBLE
 --| @column group_id BIGINT: which group the record is in; with several lists `group_id_1`, `group_id_2`, ..
 --| @column group_size BIGINT: records of the group; with several lists `group_size_1`, ..

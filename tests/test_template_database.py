@@ -156,6 +156,31 @@ def test_a_file_that_is_there_is_never_written_over(monkeypatch: pytest.MonkeyPa
         assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
 
 
+@pytest.mark.parametrize("broken", ["empty", "cut", "changed", "other"])
+def test_a_broken_template_makes_no_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, broken: str) -> None:
+    """A file that began as a copy of one could not be opened, or, worse, only once."""
+    kept = tmp_path / "template"
+    assert new_files(kept).begin(tmp_path / "before")
+    whole = kept.read_bytes()
+    half = len(whole) // 2
+    kept.write_bytes(
+        {
+            "empty": b"",
+            "cut": whole[:half],
+            "changed": whole[:half] + bytes(255 - byte for byte in whole[half : half + 9]) + whole[half + 9 :],
+            "other": bytes(half),
+        }[broken]
+    )
+    monkeypatch.setattr(stored, "_FILE", new_files(kept))
+    for _ in range(2):
+        with sdcduck.connect(tmp_path / "new") as con:
+            assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
+            con.execute("CREATE TABLE IF NOT EXISTS t AS SELECT 1 AS i")
+    assert not kept.exists()  # the next process makes another
+    assert new_files(kept).begin(tmp_path / "after")
+    assert kept.stat().st_size == len(whole)
+
+
 def test_a_database_with_tables_of_its_own_keeps_them(templates: Callable[[bool], None], tmp_path: Path) -> None:
     templates(True)
     with duckdb.connect(str(tmp_path / "own.duckdb")) as con:

@@ -27,6 +27,8 @@ _TABLES = (
     f"UNION ALL SELECT view_name FROM duckdb_views() WHERE {IS_HERE} AND NOT internal ORDER BY ALL"
 )
 """Views are how it reads files of Parquet, and tables of others."""
+_FOLDS = "(coalesce({0}, 'a') = 'A' OR coalesce({0}, 'a') = '\u00e4' OR coalesce({0}, '\u00e4') = 'a\u0308')"
+"""Whether texts of a column are equal that differ in case, accents, or how these are written: DuckDB's collations."""
 CHANGED = "the table changed while its keys were made: nothing was written, do it again"
 
 
@@ -50,8 +52,21 @@ class OfDuckDB:
             return [str(name) for (name,) in cursor.execute(_TABLES).fetchall()]
 
     def schema(self, table: str) -> pa.Schema:
-        """The columns of a table, as Arrow has them."""
-        return self.rows(f"SELECT * FROM {identifier(table)} LIMIT 0").schema
+        """The columns of a table, as Arrow has them.
+
+        Texts that are not compared by their bytes have no type: what is told apart here would be together there.
+        """
+        none = f"SELECT * FROM {identifier(table)} LIMIT 0"
+        shown = self.rows(none).schema
+        texts = [identifier(field.name) for field in shown if pa.types.is_string(field.type)]
+        if not texts:
+            return shown
+        folds = ", ".join(f"{_FOLDS.format(f'CAST(_sdc_none.{name} AS VARCHAR)')} AS {name}" for name in texts)
+        found = self.rows(f"SELECT {folds} FROM (SELECT 1) AS _sdc_one LEFT JOIN ({none}) AS _sdc_none ON true")
+        left_out = {name for name, told in found.to_pylist()[0].items() if told}
+        return pa.schema([
+            pa.field(field.name, pa.null() if field.name in left_out else field.type) for field in shown
+        ])  # fmt: skip
 
     def rows(self, sql: str) -> pa.Table:
         """The rows of a query."""

@@ -28,6 +28,8 @@ from sdcduck.quoting import identifier, literal
 _ALIAS = "_sdcduck_template"
 # A file of an older storage version spells macros as an older DuckDB would read them, with other lambdas and literals.
 _LATEST = "latest"
+_SEAL = hashlib.sha256().digest_size
+"""Bytes at the end of a template that tell whether the others are what was written."""
 
 
 def kept_beside(module: str, made_by: Callable[[], Iterable[str]], kind: str = "template") -> Path | None:
@@ -94,15 +96,21 @@ class TemplateDatabase:
         """Make a new file as a copy of the template; whether that went. Nothing is there where it did not.
 
         It comes there as a whole, and only where there is none; and it is on the disk before DuckDB, which takes that
-        for granted of what it wrote itself, keeps a log of changes beside it.
+        for granted of what it wrote itself, keeps a log of changes beside it. A template that is not as it was written
+        is removed: a copy of it might be opened, and lose what is put into it.
         """
         file = self._ready()
         if file is None:
             return False
         began = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         try:
+            sealed = file.read_bytes()
+            content = sealed[:-_SEAL]
+            if hashlib.sha256(content).digest() != sealed[-_SEAL:]:
+                file.unlink()
+                return False
             with began.open("xb") as new:
-                new.write(file.read_bytes())
+                new.write(content)
                 new.flush()
                 os.fsync(new.fileno())
             os.link(began, path)
@@ -153,6 +161,9 @@ class TemplateDatabase:
         with duckdb.connect(str(path), config={"storage_compatibility_version": self._storage}) as con:
             self._make(con)
             con.execute("CHECKPOINT")  # all is in the file, none of it in a log beside it
+        seal = hashlib.sha256(path.read_bytes()).digest()
+        with path.open("ab") as made:  # DuckDB reads nothing beyond its last block
+            made.write(seal)
 
     def _file(self) -> Path:
         """The file; a process that was forked makes one of its own, since its parent removes the other at its end."""

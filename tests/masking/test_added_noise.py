@@ -336,6 +336,26 @@ def test_ipso_without_predictors_and_with_gaps(con: duckdb.DuckDBPyConnection) -
         assert gaps == [(7 if nulls == "keep" else 0,)]
 
 
+@pytest.mark.parametrize("noise", [1, 0.3])
+def test_what_predictors_explain_alone_is_no_release(con: duckdb.DuckDBPyConnection, noise: float) -> None:
+    """The only record of a category, and a column that follows from predictors, came out as they went in."""
+    con.execute("""CREATE TABLE p AS SELECT i AS id, i * i % 23 * 1e5 + 3 AS y, i * 7 % 11 + 2e9 AS x, 3 * x - 7 AS z, (i = 4)::INT AS alone,
+        (i IN (4, 5))::INT AS pair, (i > 5)::INT AS others, CASE WHEN i = 9 THEN 1e6 ELSE i % 5 END AS far, 8 AS same FROM range(30) r(i)""")
+    call = f"method := 'ipso', noise := {noise}, id := 'id', predictors :="
+    for columns, predictors, message in (
+        ("y", "['x', 'alone']", "alone explain the numbers of 1 of 30 records"),
+        ("y", "['pair', 'others', 'alone']", "alone explain the numbers of 2 of 30 records"),
+        ("y", "['far']", "alone explain the numbers of 1 of 30 records"),
+        ("y', 'z", "['same', 'x']", "column 'z' follows from 'predictors'"),
+    ):
+        with pytest.raises(duckdb.Error) as raised:
+            con.execute(f"FROM sdc_add_noise('p', ['{columns}'], {call} {predictors})").fetchall()
+        assert message in str(raised.value)
+    moved = f"SELECT count(*) FROM p JOIN sdc_add_noise('p', ['y', 'same'], {call} ['x', 'pair']) n USING (id)"
+    assert con.execute(f"{moved} WHERE abs(n.y - p.y) > 100").fetchall() == [(30,)]
+    assert con.execute(f"{moved} WHERE n.same = p.same").fetchall() == [(30,)]
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -74,6 +74,24 @@ def test_the_interval_by_itself() -> None:
     assert within_interval(values, masked, 0.1).tolist() == [[True, True], [False, False], [True, True]]
 
 
+@pytest.mark.parametrize("unit", [2.0**-1060, 2.0**-700, 2.0**700, 2.0**1015])
+def test_the_unit_of_a_column_says_nothing(con: duckdb.DuckDBPyConnection, unit: float) -> None:
+    """Very large numbers were an internal error, and very small ones seemed not to vary: nobody was linked."""
+    con.execute(f"CREATE TABLE p AS SELECT i AS id, i * i % 53 * {unit}::DOUBLE AS x, i % 7 AS y FROM range(60) r(i)")
+    con.execute(f"CREATE TABLE m AS SELECT id, x + id % 3 * {unit}::DOUBLE AS x, y FROM p")
+    con.execute("CREATE TABLE q AS SELECT i AS id, i * i % 53 AS x, i % 7 AS y FROM range(60) r(i)")
+    con.execute("CREATE TABLE n AS SELECT id, x + id % 3 AS x, y FROM q")
+    small, plain = (
+        con.execute(f"FROM sdc_mask_risk({pair}, ['x', 'y'], width := 0.07, id := 'id')").fetchall()
+        for pair in ("'p', 'm'", "'q', 'n'")
+    )
+    assert small == plain  # multiples of a power of two: no digit is another
+    assert 0 < plain[0][2] < 60
+    far = con.execute("FROM sdc_mask_risk('p', '(SELECT id, -1e308 AS x FROM p)', id := 'id')").fetchall()
+    assert far[0][2] == 0
+    assert far[0][4] == pytest.approx(1)
+
+
 @pytest.mark.parametrize(("k", "most"), [(3, 1 / 3), (10, 0.1)])
 def test_a_file_that_sdcmicro_has_masked(
     con: duckdb.DuckDBPyConnection, reference_data: Path, k: int, most: float

@@ -18,6 +18,7 @@ from sdcduck.methods.masking.keyed import Identities, lots, normals
 from sdcduck.methods.masking.noise import (
     METHODS,
     SINGLE,
+    explained,
     outlying,
     rotated,
     spreads,
@@ -138,11 +139,29 @@ def _noisy(session: Session, call: Masked, wanted: _Noise, values: Matrix, known
     if wanted.method == "outdect":
         return values + np.where(outlying(values)[:, None], drawn * _scales(wanted, values), 0.0)
     if wanted.method == "ipso":
+        _check_unexplained(call, values, others)
         return with_redrawn_residuals(values, others, drawn, wanted.share)
     makes = {
         "correlated": with_correlated_noise, "correlated2": with_kept_covariances, "restricted": with_kept_moments,
     }  # fmt: skip
     return makes[wanted.method](values, drawn, wanted.share)
+
+
+def _check_unexplained(call: Masked, values: Matrix, others: Matrix) -> None:
+    """Refuse predictors that leave nothing to be drawn anew: such values would stay what they are.
+
+    Raises:
+        SDCError: of some records, or of a column.
+    """
+    records, columns = explained(values, others)
+    if columns.any():
+        name = next(compress(call.names, columns))
+        raise SDCError(f"column '{name}' follows from 'predictors', and would stay as it is: leave some of these out")
+    if records.any():
+        raise SDCError(
+            f"'predictors' alone explain the numbers of {int(records.sum())} of {len(values)} records, which would "
+            "stay as they are: put categories with one record together, or leave predictors out"
+        )
 
 
 def _by_column(call: Masked, text: str | None, argument: str, example: str) -> dict[int, object]:

@@ -128,12 +128,13 @@ def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int6
         column, how = columns[place], plan.outputs[place].encoding
         widths, step, ends = None, 0.0, (-math.inf, math.inf)
         unchanged = np.array(plan.exclude if how.scale else (), np.float64) * (how.scale or 1.0)
-        if place in (*plan.smoothed, *plan.smoothed_if_fine) and column.size:
+        only_if_fine = plan.smoothed.get(place)
+        if only_if_fine is not None and column.size:
             assert column.values is not None
             used, counts = _counted(column, training)
             values = column.values[used]
             noise = None
-            if place in plan.smoothed and len(used):
+            if not only_if_fine and len(used):
                 noise = bandwidths(values, counts, plan.groups, unchanged)
             elif len(used) and (fine := fine_bandwidths(values, counts, plan.groups, unchanged)) is not None:
                 noise, step = fine
@@ -142,7 +143,7 @@ def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int6
             if noise is not None:
                 widths = np.zeros(column.size)
                 widths[used] = noise
-        if widths is None and place not in (*plan.smoothed, *plan.bounds, *plan.bases):
+        if widths is None and only_if_fine is not False and place not in (*plan.bounds, *plan.bases):
             continue
         low, high = plan.bounds.get(place, ends)
         whole = how.kind == "i"

@@ -72,8 +72,8 @@ class Plan:
         by: places of the columns whose values make strata.
         joint: places of the columns that are drawn as whole combinations.
         bounded: places of the columns with bounds, conditional ones too.
-        smoothed: places of the numbers that get noise.
-        smoothed_if_fine: places of those that get noise if their values are so fine that they name a person.
+        smoothed: places of the numbers that get noise, and of each whether only if its values are so fine that they
+            name a person.
         bounds: by place, the least and largest value, encoded.
         bases: by place, what results are multiples of, encoded.
         subset: condition on the records to be synthesised, or None.
@@ -93,8 +93,7 @@ class Plan:
     bounded: tuple[int, ...]
     method: str
     smallest_leaf: int
-    smoothed: tuple[int, ...]
-    smoothed_if_fine: tuple[int, ...]
+    smoothed: dict[int, bool]
     groups: int
     exclude: tuple[float, ...]
     bounds: dict[int, tuple[float, float]]
@@ -471,9 +470,9 @@ def read_plan(
         bounded=tuple(sorted({*ordinary, *(place for place, output in enumerate(outputs) if output.rules)})),
         method=how,
         smallest_leaf=whole(minbucket, "minbucket", least=1),
-        smoothed=smoothed,
-        # Not beside kept records, which show what is real, and not where copies are asked for.
-        smoothed_if_fine=() if partial or unique_copies else tuple(sorted({*unsaid} - {*together})),
+        # Fine ones not beside kept records, which show what is real, and not where copies are asked for.
+        smoothed=dict.fromkeys(smoothed, False)
+        | dict.fromkeys(() if partial or unique_copies else sorted({*unsaid} - {*together}), True),
         groups=whole(groups, "groups", least=1),
         exclude=tuple(value for value in exclude or () if value is not None),
         bounds=ordinary,

@@ -8,6 +8,16 @@ from numpy.typing import NDArray
 Matrix = NDArray[np.float64]
 
 _EQUAL = 1e-9  # of distances, as a share: they differ by rounding only
+_FAR = 1e100
+"""How far from 0 a masked number can be, in units of the largest original: beyond, its square would be none."""
+
+
+def _scaled(values: Matrix, masked: Matrix) -> tuple[Matrix, Matrix]:
+    """Both in powers of two of the largest original of each column: no digit is lost, and squares are numbers."""
+    size = -np.frexp(np.abs(values).max(axis=0, initial=0.0))[1]
+    with np.errstate(over="ignore"):
+        moved = np.ldexp(masked, size)
+    return np.ldexp(values, size), np.clip(moved, -_FAR, _FAR)
 
 
 def within_interval(values: Matrix, masked: Matrix, width: float) -> NDArray[np.bool_]:
@@ -20,6 +30,7 @@ def within_interval(values: Matrix, masked: Matrix, width: float) -> NDArray[np.
     >>> within_interval(np.array([[0.0], [10], [20]]), np.array([[0.9], [11], [20]]), 0.1).ravel().tolist()
     [True, False, True]
     """
+    values, masked = _scaled(values, masked)
     apart = np.abs(values - masked)
     if len(values) < 2:
         return np.asarray(apart == 0)
@@ -43,6 +54,7 @@ def linked(values: Matrix, masked: Matrix) -> Matrix:
 
     if len(values) < 2:
         return np.ones(len(values))
+    values, masked = _scaled(values, masked)
     spread = values.std(axis=0, ddof=1)
     varying = (spread > 0) & (np.ptp(values, axis=0) > 0)
     if not varying.any():

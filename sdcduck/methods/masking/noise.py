@@ -26,6 +26,8 @@ SINGLE = ("additive", "outdect")
 BLOCK = 17
 """Records that are rotated together: an odd number, so that all their directions but the mean have a partner."""
 _OUTLYING = 0.975
+_EXPLAINED = 1e-9  # of what varies, as a share: it is left by rounding
+_ALONE = 1e-4  # of the variance of residuals: what is drawn for a record has less than a hundredth of their deviation
 _FLAT = 0.01
 
 
@@ -96,6 +98,23 @@ def with_redrawn_residuals(values: Floats, others: Floats, drawn: Floats, noise:
     free = combined(free, inverse(root(covariances(free))))
     found: Floats = center + fitted + math.sqrt(1 - noise**2) * left + noise * combined(free, root(own))
     return found
+
+
+def explained(values: Floats, others: Floats) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """What `with_redrawn_residuals` would leave as it is: records and columns, bool (n,) and (p,).
+
+    A record that other columns alone explain, such as the only one of a category, or one far from all others, has no
+    residual to speak of, nor has a column that follows from them.
+    """
+    if not others.shape[1]:
+        return np.zeros(len(values), np.bool_), np.zeros(values.shape[1], np.bool_)
+    given, left = others - others.mean(axis=0), values - values.mean(axis=0)
+    scaled = given / np.where(spreads(given) > 0, spreads(given), 1.0)
+    turned = inverse(covariances(scaled))
+    lever = 1 / len(values) + (combined(scaled, turned) * scaled).sum(axis=1) / (len(values) - 1)
+    rest = spreads(left - combined(scaled, turned @ _across(scaled, left)))
+    known = rest <= _EXPLAINED * spreads(left)
+    return np.asarray(lever > 1 - _ALONE), np.asarray(known & (spreads(left) > 0))
 
 
 def _across(one: Floats, other: Floats) -> Floats:

@@ -13,6 +13,7 @@ import sdcduck
 from sdcduck.catalog.engine_kinds import OfDuckDB
 from sdcduck.catalog.engines import engine_of
 from sdcduck.errors import SDCError
+from sdcduck.guard import Refused
 from sdcduck.guard.engines.self_test import _checks, check_alike
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -113,3 +114,23 @@ def test_an_engine_that_fails() -> None:
     with pytest.raises(SDCError, match="it fails") as refused:
         check_alike(Other("SELECT", "SELECT 'nobody' FROM nowhere SELECT"))
     assert "nowhere" not in str(refused.value)
+
+
+def test_columns_of_duckdb_with_a_collation_are_left_out() -> None:
+    """'a' and 'A' were one cell of the engine, with the text of either: WHERE region = 'a' found all of it, or nobody."""
+    con = duckdb.connect()
+    kinds = ["", " COLLATE NOCASE", " COLLATE NOACCENT", " COLLATE NFC", " COLLATE C"]
+    con.execute(f"CREATE TABLE people (id INTEGER, {', '.join(f'c{i} VARCHAR{kind}' for i, kind in enumerate(kinds))})")
+    con.execute("INSERT INTO people SELECT i, 'A', 'A', 'A', 'A', 'A' FROM range(90) r(i)")
+    con.execute('CREATE VIEW seen AS SELECT id, c0 AS "1", c1 AS "a""b", c0 COLLATE NOCASE AS told FROM people')
+    with sdcduck.connect(records=con, secret="the secret of these tests") as policies:
+        columns = "SELECT list(column_name ORDER BY column_index) FROM duckdb_columns() WHERE table_name = ?"
+        assert policies.execute(columns, ["people"]).fetchall() == [(["id", "c0", "c4"],)]
+        assert policies.execute(columns, ["seen"]).fetchall() == [(["id", "1"],)]
+        policies.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+        policies.execute("FROM sdc_protect('people', unit := 'id', dimensions := ['c0'])").fetchall()
+        con.execute("ALTER TABLE people ALTER c0 TYPE VARCHAR COLLATE NOCASE")
+        guard = sdcduck.open_guard(policies, records=con)
+        with pytest.raises(Refused, match="SDC06"):
+            guard.sql("SELECT c0, count(*) AS n FROM people GROUP BY c0")
+        guard.close()
