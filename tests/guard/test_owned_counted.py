@@ -123,6 +123,11 @@ _COUNTED = {
         "SELECT avg(n) AS m FROM (SELECT count(*) AS n FROM drugs GROUP BY of_stay)",
         "SELECT avg(n) AS m FROM (SELECT count(*) AS n FROM drugs GROUP BY of_stay, patient)",
     ),
+    "each with its stay, thrice": (
+        "SELECT a.ward, count(*) AS n FROM drugs LEFT JOIN stays a ON a.stay = of_stay LEFT OUTER JOIN stays b ON b.stay = of_stay "
+        "LEFT JOIN stays c ON c.stay = b.stay GROUP BY ALL",
+        "SELECT ward, count(*) AS n FROM drugs JOIN stays ON stay = of_stay AND person = patient GROUP BY ALL",
+    ),
     "two tables of them, each with their stay": (
         "SELECT a.drug, b.drug AS other, count(DISTINCT a.person) AS n "
         "FROM (SELECT s.person, stay, drug, day FROM drugs JOIN stays s ON stay = of_stay) a "
@@ -178,6 +183,15 @@ def test_records_without_a_number_are_one_group(exact: tuple[duckdb.DuckDBPyConn
         "SELECT count(*) FROM stays WHERE stay NOT IN (SELECT of_stay FROM tests)",
         "SELECT count(*) FROM tests WHERE of_stay NOT IN (SELECT stay FROM stays)",
         "SELECT count(*) FROM stays WHERE stay NOT IN (SELECT d.of_stay FROM stays s LEFT JOIN drugs d ON d.of_stay = s.stay)",
+        # One row for each drug says nothing of the others that are left out.
+        "SELECT count(*) FROM stays WHERE stay IN (SELECT DISTINCT ON (drug) of_stay FROM drugs)",
+        # The tests of no stay are one group of several persons, which would be one of each.
+        "SELECT count(*), count(stay) FROM (SELECT of_stay, count(*) AS n FROM tests GROUP BY ALL) LEFT JOIN stays ON stay = of_stay",
+        # What LEFT JOIN and ANTI JOIN look for leaves all rows of the others as they are.
+        "SELECT count(*) FROM stays a JOIN stays b ON a.person = b.person JOIN stays c ON c.person = a.person "
+        "LEFT JOIN drugs d ON d.patient = a.person AND a.stay = b.days AND b.stay = c.days",
+        "SELECT count(*) FROM stays a JOIN stays b ON a.person = b.person JOIN stays c ON c.person = a.person "
+        "ANTI JOIN drugs d ON d.patient = a.person AND a.stay = b.days AND b.stay = c.days",
         # Rows of one unit, joined again and again: a number of tests is none of stays.
         "SELECT count(*) FROM drugs a JOIN drugs b ON a.patient = b.patient JOIN tests c ON c.patient = a.patient "
         "JOIN tests d ON d.patient = a.patient",
@@ -186,7 +200,7 @@ def test_records_without_a_number_are_one_group(exact: tuple[duckdb.DuckDBPyConn
     ],
 )
 def test_others_stay_refused(exact: tuple[duckdb.DuckDBPyConnection, Guard], query: str) -> None:
-    with pytest.raises(Refused, match=r"SDC044|SDC033"):
+    with pytest.raises(Refused, match=r"SDC044|SDC033|SDC045"):
         exact[1].sql(query)
 
 

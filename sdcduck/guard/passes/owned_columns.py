@@ -97,15 +97,19 @@ class OwnedColumns:
             return owned.unit
         inner, query = owned.within
         unit = self.unit(inner)
-        name = None if unit is None else self.shown(query, unit)
+        name = None if unit is None else self.shown(query, unit, may_be_missing=not inner.never_missing)
         if unit is None or name is None:
             return None
         column = exp.column(name, owned.of[1], quoted=True)
         column.type = unit.type
         return column
 
-    def shown(self, query: exp.Select, column: exp.Column | None) -> str | None:
-        """The name under which a subquery shows a column of its relations; None: its rows would be others with it."""
+    def shown(self, query: exp.Select, column: exp.Column | None, *, may_be_missing: bool = False) -> str | None:
+        """The name under which a subquery shows a column of its relations; None: its rows would be others with it.
+
+        Args:
+            may_be_missing: whether the records without what belongs to the unit are one group of several units.
+        """
         if column is None:
             return None
         for item in query.selects:
@@ -119,7 +123,9 @@ class OwnedColumns:
             return None
         group = query.args.get("group")
         keys = [] if group is None else group.expressions
-        if (group is not None and not group.args.get("all") and column not in keys) or query.args.get("distinct"):
+        if query.args.get("distinct"):
+            return None
+        if group is not None and column not in keys and (may_be_missing or not group.args.get("all")):
             return None
         return self.add(query, column)
 
