@@ -165,6 +165,16 @@ def test_the_noise_is_that_of_the_units(method: str) -> None:
         assert abs(one.sql("SELECT count(DISTINCT stay) AS n FROM stays").to_pylist()[0]["n"] - 400) < 20
 
 
+@pytest.mark.parametrize("method", ["cell_key", "rounding"])
+def test_who_has_none_adds_no_noise(method: str) -> None:
+    # Else each of these would have a noise of its own, and their mean nearly none.
+    with _hospital(method) as (_, one):
+        conditions = ["of_stay IS NOT NULL", "true", *(f"of_stay IS NOT NULL OR kind > {kind}" for kind in range(4))]
+        found = [_rows(one, f"SELECT count(DISTINCT of_stay) AS n FROM tests WHERE {asked}") for asked in conditions]
+        found.append(_rows(one, "SELECT count(*) AS n FROM stays WHERE stay IN (SELECT of_stay FROM tests)"))
+        assert found == found[:1] * len(found)
+
+
 def test_records_without_a_number_are_one_group(exact: tuple[duckdb.DuckDBPyConnection, Guard]) -> None:
     # 30 tests are of no stay: a group of several persons, which no group of a person is.
     con, one = exact
@@ -220,3 +230,14 @@ def test_what_is_known_of_them_is_stored() -> None:
             policy.name: (policy.identifying, policy.never_missing) for policy in sdcduck.catalog.policies(con.cursor())
         }
         assert stored == {"drugs": ((), ("of_stay",)), "stays": (("stay",), ("stay",)), "tests": ((), ())}
+
+
+def test_records_that_miss_theirs_by_now_are_refused() -> None:
+    # One group of several persons: it was taken for one of each, and NOT IN for one that finds no NULL.
+    with _hospital("threshold") as (con, one):
+        query = "SELECT count(*) AS n FROM (SELECT of_stay, count(*) AS m FROM drugs GROUP BY of_stay)"
+        assert _rows(one, query) == [(400,)]
+        con.execute("INSERT INTO drugs SELECT * REPLACE (NULL AS of_stay) FROM drugs LIMIT 30").fetchall()
+        with pytest.raises(Refused, match=r"SDC060: .*of_stay is missing in some records by now"):
+            one.sql(query)
+        assert _rows(one, "SELECT count(*) AS n FROM stays") == [(400,)]
