@@ -35,6 +35,8 @@ def _hospital(method: str) -> Iterator[tuple[duckdb.DuckDBPyConnection, Guard]]:
                 f"method := '{method}', population := 'patients', owned := {owned}"
                 f"{', min_units := 1' if method == 'threshold' else ''})"
             ).fetchall()
+        con.execute("CREATE TABLE x AS SELECT i AS stay, i % 3 AS person FROM range(50) t(i)")
+        con.execute("FROM sdc_declare_public('x')").fetchall()
         yield con, guard(con)
 
 
@@ -118,6 +120,15 @@ _COUNTED = {
         "OR stay IN (SELECT of_stay FROM drugs WHERE day = 3)",
         "SELECT count(*) AS n FROM stays WHERE ward = 1 OR NOT EXISTS (FROM drugs WHERE drug = 2 AND of_stay = stay AND patient = person) "
         "OR EXISTS (FROM drugs WHERE day = 3 AND of_stay = stay AND patient = person)",
+    ),
+    "of each person": (
+        "SELECT sum(n)::BIGINT AS n FROM (SELECT patient, count(DISTINCT of_stay) AS n FROM drugs GROUP BY patient)",
+        "SELECT count(DISTINCT of_stay) AS n FROM drugs",
+    ),
+    "beside a table that is called as a query elsewhere": (
+        "SELECT count(*) AS n FROM drugs d JOIN x p ON p.stay = d.of_stay "
+        "WHERE d.of_stay IN (WITH x AS (SELECT stay FROM stays) SELECT x.stay FROM x WHERE x.stay > 20)",
+        "SELECT count(*) AS n FROM drugs d JOIN x p ON p.stay = d.of_stay WHERE d.of_stay IN (SELECT stay FROM stays WHERE stay > 20)",
     ),
     "means of each": (
         "SELECT avg(n) AS m FROM (SELECT count(*) AS n FROM drugs GROUP BY of_stay)",
@@ -229,7 +240,7 @@ def test_what_is_known_of_them_is_stored() -> None:
         stored = {
             policy.name: (policy.identifying, policy.never_missing) for policy in sdcduck.catalog.policies(con.cursor())
         }
-        assert stored == {"drugs": ((), ("of_stay",)), "stays": (("stay",), ("stay",)), "tests": ((), ())}
+        assert stored == {"drugs": ((), ("of_stay",)), "stays": (("stay",), ("stay",)), "tests": ((), ()), "x": ((), ())}
 
 
 def test_records_that_miss_theirs_by_now_are_refused() -> None:

@@ -79,7 +79,7 @@ class OwnedColumns:
         if not isinstance(relation, exp.Table) or relation.args.get("db"):
             return None
         found = self._ctes.get(folded(relation.name))
-        return found.this if found is not None and relation.find_ancestor(exp.CTE) is not found else None
+        return found.this if found is not None and _is_read_by(found, relation) else None
 
     def _of_table(self, policy: Policy, node: exp.Column, of: tuple[int, str]) -> Owned | None:
         called = {folded(name): what for name, what in policy.owned}.get(folded(node.name))
@@ -144,3 +144,15 @@ def _may_be_missing(select: exp.Select, relation: exp.Expr | None) -> bool:
     joins = select.args.get("joins") or []
     sides = [join.side for join in joins if join.side]
     return any(side != "LEFT" for side in sides) or any(join.this is relation and join.side for join in joins)
+
+
+def _is_read_by(cte: exp.CTE, relation: exp.Expr) -> bool:
+    """Whether a name stands where it means a query of WITH: in the query around it, or in a later one of the same."""
+    node: exp.Expr | None = relation
+    while node is not None and node is not cte:
+        if cte.parent is not None and node is cte.parent.parent:
+            return True
+        if isinstance(node, exp.CTE) and node.parent is cte.parent and (node.index or 0) < (cte.index or 0):
+            return False
+        node = node.parent
+    return False
