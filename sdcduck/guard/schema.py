@@ -484,23 +484,19 @@ class Schema:
         """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.
 
         Raises:
-            Refused: a record without a unit or a proper key, keys that are no random numbers, a second record of a unit
-                where there was one each, one without what belongs to its unit where all had it, a view that fails for
-                some rows.
+            Refused: a record without a unit, a proper key or what belongs to one, keys that are no random numbers, a
+                second record of a unit where there was one each, a view that fails for some rows.
         """
         name = identifier(policy.name)
         if catalog.is_view(self.con, policy.name):
             shown = [*policy.dimensions, *policy.measures]
             if catalog.failing_columns(self.con, name, shown):
                 raise Refused("SDC060", _FAILING.format(policy.name))
-        for column in policy.never_missing:  # else NULL would be taken for what belongs to one unit
-            missing = f"SELECT count(*) FROM {name} WHERE {identifier(column)} IS NULL"
-            if self.con.execute(missing).fetchall() != [(0,)]:
-                raise Refused("SDC060", f"{policy.name}: {column} is missing in some records by now, sdc_protect")
         ptable = policy.ptable if METHODS[str(policy.method)].uses_ptables else None
         for kind in policy.kinds or (catalog.Kind(str(policy.unit), policy.record_key, policy.min_units),):
             facts = catalog.policy_facts(self.con, name, kind.unit, kind.record_key)
             broken = facts.no_unit or facts.no_key or facts.several_keys
+            broken = broken or catalog.misses(self.con, name, policy.never_missing)
             if broken or (policy.one_row_per_unit and facts.rows > facts.units):
                 raise Refused("SDC060", policy.name)
             key = kind.record_key

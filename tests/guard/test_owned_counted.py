@@ -240,7 +240,12 @@ def test_what_is_known_of_them_is_stored() -> None:
         stored = {
             policy.name: (policy.identifying, policy.never_missing) for policy in sdcduck.catalog.policies(con.cursor())
         }
-        assert stored == {"drugs": ((), ("of_stay",)), "stays": (("stay",), ("stay",)), "tests": ((), ()), "x": ((), ())}
+        assert stored == {
+            "drugs": ((), ("of_stay",)),
+            "stays": (("stay",), ("stay",)),
+            "tests": ((), ()),
+            "x": ((), ()),
+        }
 
 
 def test_records_that_miss_theirs_by_now_are_refused() -> None:
@@ -249,6 +254,6 @@ def test_records_that_miss_theirs_by_now_are_refused() -> None:
         query = "SELECT count(*) AS n FROM (SELECT of_stay, count(*) AS m FROM drugs GROUP BY of_stay)"
         assert _rows(one, query) == [(400,)]
         con.execute("INSERT INTO drugs SELECT * REPLACE (NULL AS of_stay) FROM drugs LIMIT 30").fetchall()
-        with pytest.raises(Refused, match=r"SDC060: .*of_stay is missing in some records by now"):
+        with pytest.raises(Refused, match=r"SDC060.*drugs"):
             one.sql(query)
         assert _rows(one, "SELECT count(*) AS n FROM stays") == [(400,)]

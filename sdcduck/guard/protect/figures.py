@@ -218,7 +218,7 @@ class Figures:
         return f"{name}({distinct}{shown}{between} ORDER BY {ordered}){only}"
 
     def counts_rows(self, node: exp.Expr) -> bool:
-        """Whether an aggregate of dimensions says how many rows there are, each of them once; or what belongs to the unit."""
+        """Whether an aggregate of dimensions says how many rows there are, each once, or things of the unit."""
         if isinstance(node, exp.Count):
             return not isinstance(node.this, exp.Distinct) or owned_values(self.scope, node) is not None
         if not isinstance(node, exp.Sum):
