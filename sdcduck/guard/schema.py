@@ -134,7 +134,7 @@ class Schema:
         DuckDB keeps this of every column of a table; where it does not know, nothing is said.
         """
         table, measures = identifier(policy.name), list(policy.measures)
-        if policy.privacy.holds:  # how many numbers a question has, and so their noise, would be up to one record
+        if policy.privacy.holds or policy.sequence.holds:  # what a question costs would be up to one record
             return policy
         if not measures or table not in self._unchanging_sources:
             return policy
