@@ -83,6 +83,7 @@ from sdcduck.catalog.records import (
     key_fingerprint,
     keys_are_spread,
     measure_of_keys,
+    misses,
     policy_facts,
 )
 from sdcduck.catalog.relations import (
@@ -191,6 +192,7 @@ __all__ = [
     "key_fingerprint",
     "keys_are_spread",
     "measure_of_keys",
+    "misses",
     "note_columns",
     "note_definitions",
     "note_stencil",

@@ -54,6 +54,12 @@ def policy_facts(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str
     return PolicyFacts(*row)
 
 
+def misses(con: duckdb.DuckDBPyConnection, table: str, columns: Iterable[str]) -> bool:
+    """Whether a record of a table (given as SQL) is without a value in some of these columns."""
+    missing = " OR ".join(f"{identifier(column)} IS NULL" for column in columns)
+    return bool(missing) and first_row(con, f"SELECT 1 FROM {table} WHERE {missing} LIMIT 1") is not None
+
+
 def keys_are_spread(con: duckdb.DuckDBPyConnection, table: str, unit: str, key: str, ptable: str | None) -> bool:
     """Whether the record keys of a table (given as SQL) may be random numbers of the scale of a p-table, or of ours."""
     from sdcduck.methods.perturbation.record_keys import PARTS, are_spread  # with SciPy, which most commands do without

@@ -217,4 +217,5 @@ if duckdb.__version__.startswith("2.0."):
     # rewriting they do not, and it gains nothing that could be measured.
     # And a sum is taken to be 0 behind a LEFT JOIN of which the other side is empty by the least and largest values
     # that DuckDB keeps of a column: HAVING sum(..) > 300 finds nothing, ORDER BY fails, if nobody is beyond a border.
-    LOCKED["disabled_optimizers"] = "distinct_aggregate_rewrite,statistics_propagation"
+    # And of a LEFT JOIN that a query has twice, worked out once, rows are lost: 1731 of 2065 in `test_internal_errors`.
+    LOCKED["disabled_optimizers"] = "distinct_aggregate_rewrite,statistics_propagation,common_subplan"

@@ -134,7 +134,7 @@ class Schema:
         DuckDB keeps this of every column of a table; where it does not know, nothing is said.
         """
         table, measures = identifier(policy.name), list(policy.measures)
-        if policy.privacy.holds:  # how many numbers a question has, and so their noise, would be up to one record
+        if policy.privacy.holds or policy.sequence.holds:  # what a question costs would be up to one record
             return policy
         if not measures or table not in self._unchanging_sources:
             return policy
@@ -484,8 +484,8 @@ class Schema:
         """Refuse what `sdc_protect` would refuse of records that came to a table; with the connection held.
 
         Raises:
-            Refused: a record without a unit or a proper key, keys that are no random numbers, a second record of a unit
-                where there was one each, a view that fails for some rows.
+            Refused: a record without a unit, a proper key or what belongs to one, keys that are no random numbers, a
+                second record of a unit where there was one each, a view that fails for some rows.
         """
         name = identifier(policy.name)
         if catalog.is_view(self.con, policy.name):
@@ -496,6 +496,7 @@ class Schema:
         for kind in policy.kinds or (catalog.Kind(str(policy.unit), policy.record_key, policy.min_units),):
             facts = catalog.policy_facts(self.con, name, kind.unit, kind.record_key)
             broken = facts.no_unit or facts.no_key or facts.several_keys
+            broken = broken or catalog.misses(self.con, name, policy.never_missing)
             if broken or (policy.one_row_per_unit and facts.rows > facts.units):
                 raise Refused("SDC060", policy.name)
             key = kind.record_key

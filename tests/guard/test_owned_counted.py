@@ -35,6 +35,8 @@ def _hospital(method: str) -> Iterator[tuple[duckdb.DuckDBPyConnection, Guard]]:
                 f"method := '{method}', population := 'patients', owned := {owned}"
                 f"{', min_units := 1' if method == 'threshold' else ''})"
             ).fetchall()
+        con.execute("CREATE TABLE x AS SELECT i AS stay, i % 3 AS person FROM range(50) t(i)")
+        con.execute("FROM sdc_declare_public('x')").fetchall()
         yield con, guard(con)
 
 
@@ -119,9 +121,23 @@ _COUNTED = {
         "SELECT count(*) AS n FROM stays WHERE ward = 1 OR NOT EXISTS (FROM drugs WHERE drug = 2 AND of_stay = stay AND patient = person) "
         "OR EXISTS (FROM drugs WHERE day = 3 AND of_stay = stay AND patient = person)",
     ),
+    "of each person": (
+        "SELECT sum(n)::BIGINT AS n FROM (SELECT patient, count(DISTINCT of_stay) AS n FROM drugs GROUP BY patient)",
+        "SELECT count(DISTINCT of_stay) AS n FROM drugs",
+    ),
+    "beside a table that is called as a query elsewhere": (
+        "SELECT count(*) AS n FROM drugs d JOIN x p ON p.stay = d.of_stay "
+        "WHERE d.of_stay IN (WITH x AS (SELECT stay FROM stays) SELECT x.stay FROM x WHERE x.stay > 20)",
+        "SELECT count(*) AS n FROM drugs d JOIN x p ON p.stay = d.of_stay WHERE d.of_stay IN (SELECT stay FROM stays WHERE stay > 20)",
+    ),
     "means of each": (
         "SELECT avg(n) AS m FROM (SELECT count(*) AS n FROM drugs GROUP BY of_stay)",
         "SELECT avg(n) AS m FROM (SELECT count(*) AS n FROM drugs GROUP BY of_stay, patient)",
+    ),
+    "each with its stay, thrice": (
+        "SELECT a.ward, count(*) AS n FROM drugs LEFT JOIN stays a ON a.stay = of_stay LEFT OUTER JOIN stays b ON b.stay = of_stay "
+        "LEFT JOIN stays c ON c.stay = b.stay GROUP BY ALL",
+        "SELECT ward, count(*) AS n FROM drugs JOIN stays ON stay = of_stay AND person = patient GROUP BY ALL",
     ),
     "two tables of them, each with their stay": (
         "SELECT a.drug, b.drug AS other, count(DISTINCT a.person) AS n "
@@ -160,6 +176,16 @@ def test_the_noise_is_that_of_the_units(method: str) -> None:
         assert abs(one.sql("SELECT count(DISTINCT stay) AS n FROM stays").to_pylist()[0]["n"] - 400) < 20
 
 
+@pytest.mark.parametrize("method", ["cell_key", "rounding"])
+def test_who_has_none_adds_no_noise(method: str) -> None:
+    # Else each of these would have a noise of its own, and their mean nearly none.
+    with _hospital(method) as (_, one):
+        conditions = ["of_stay IS NOT NULL", "true", *(f"of_stay IS NOT NULL OR kind > {kind}" for kind in range(4))]
+        found = [_rows(one, f"SELECT count(DISTINCT of_stay) AS n FROM tests WHERE {asked}") for asked in conditions]
+        found.append(_rows(one, "SELECT count(*) AS n FROM stays WHERE stay IN (SELECT of_stay FROM tests)"))
+        assert found == found[:1] * len(found)
+
+
 def test_records_without_a_number_are_one_group(exact: tuple[duckdb.DuckDBPyConnection, Guard]) -> None:
     # 30 tests are of no stay: a group of several persons, which no group of a person is.
     con, one = exact
@@ -178,6 +204,15 @@ def test_records_without_a_number_are_one_group(exact: tuple[duckdb.DuckDBPyConn
         "SELECT count(*) FROM stays WHERE stay NOT IN (SELECT of_stay FROM tests)",
         "SELECT count(*) FROM tests WHERE of_stay NOT IN (SELECT stay FROM stays)",
         "SELECT count(*) FROM stays WHERE stay NOT IN (SELECT d.of_stay FROM stays s LEFT JOIN drugs d ON d.of_stay = s.stay)",
+        # One row for each drug says nothing of the others that are left out.
+        "SELECT count(*) FROM stays WHERE stay IN (SELECT DISTINCT ON (drug) of_stay FROM drugs)",
+        # The tests of no stay are one group of several persons, which would be one of each.
+        "SELECT count(*), count(stay) FROM (SELECT of_stay, count(*) AS n FROM tests GROUP BY ALL) LEFT JOIN stays ON stay = of_stay",
+        # What LEFT JOIN and ANTI JOIN look for leaves all rows of the others as they are.
+        "SELECT count(*) FROM stays a JOIN stays b ON a.person = b.person JOIN stays c ON c.person = a.person "
+        "LEFT JOIN drugs d ON d.patient = a.person AND a.stay = b.days AND b.stay = c.days",
+        "SELECT count(*) FROM stays a JOIN stays b ON a.person = b.person JOIN stays c ON c.person = a.person "
+        "ANTI JOIN drugs d ON d.patient = a.person AND a.stay = b.days AND b.stay = c.days",
         # Rows of one unit, joined again and again: a number of tests is none of stays.
         "SELECT count(*) FROM drugs a JOIN drugs b ON a.patient = b.patient JOIN tests c ON c.patient = a.patient "
         "JOIN tests d ON d.patient = a.patient",
@@ -186,7 +221,7 @@ def test_records_without_a_number_are_one_group(exact: tuple[duckdb.DuckDBPyConn
     ],
 )
 def test_others_stay_refused(exact: tuple[duckdb.DuckDBPyConnection, Guard], query: str) -> None:
-    with pytest.raises(Refused, match=r"SDC044|SDC033"):
+    with pytest.raises(Refused, match=r"SDC044|SDC033|SDC045"):
         exact[1].sql(query)
 
 
@@ -205,7 +240,23 @@ def test_what_is_known_of_them_is_stored() -> None:
         stored = {
             policy.name: (policy.identifying, policy.never_missing) for policy in sdcduck.catalog.policies(con.cursor())
         }
-        assert stored == {"drugs": ((), ("of_stay",)), "stays": (("stay",), ("stay",)), "tests": ((), ())}
+        assert stored == {
+            "drugs": ((), ("of_stay",)),
+            "stays": (("stay",), ("stay",)),
+            "tests": ((), ()),
+            "x": ((), ()),
+        }
+
+
+def test_records_that_miss_theirs_by_now_are_refused() -> None:
+    # One group of several persons: it was taken for one of each, and NOT IN for one that finds no NULL.
+    with _hospital("threshold") as (con, one):
+        query = "SELECT count(*) AS n FROM (SELECT of_stay, count(*) AS m FROM drugs GROUP BY of_stay)"
+        assert _rows(one, query) == [(400,)]
+        con.execute("INSERT INTO drugs SELECT * REPLACE (NULL AS of_stay) FROM drugs LIMIT 30").fetchall()
+        with pytest.raises(Refused, match=r"SDC060.*drugs"):
+            one.sql(query)
+        assert _rows(one, "SELECT count(*) AS n FROM stays") == [(400,)]
 
 
 def test_what_they_are_worth_is_that_of_rows() -> None:

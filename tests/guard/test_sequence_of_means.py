@@ -30,16 +30,20 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
     known: dict[object, Path] = {}
 
     def register(
-        *, more: str = LIMIT, income: str = "1000 + hash(i * 5) % 1000", ill: str = "hash(i) % 10 < 3"
+        *,
+        more: str = LIMIT,
+        income: str = "1000 + hash(i * 5) % 1000",
+        ill: str = "hash(i) % 10 < 3",
+        visits: str = "i % 3",
     ) -> Path:
         path = tmp_path_factory.mktemp("register") / "people.duckdb"
-        asked = (more, income, ill)
+        asked = (more, income, ill, visits)
         if asked in known:
             path.write_bytes(known[asked].read_bytes())
             return path
         with closing(sdcduck.connect(path, secret=SECRET)) as con:
             con.execute(f"""CREATE TABLE people AS SELECT i AS person_id, hash(i * 7 + 1) % 5 AS a, hash(i * 11 + 2) % 5 AS b,
-                {ill} AS ill, CASE WHEN i % 20 > 0 THEN {income} END AS income, i % 3 AS visits FROM range(40) t(i)""").fetchall()
+                {ill} AS ill, CASE WHEN i % 20 > 0 THEN {income} END AS income, {visits} AS visits FROM range(40) t(i)""").fetchall()
             con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
             con.execute(PROTECT.format(measures="['income', 'visits']", more=more)).fetchall()
         known[asked] = path.with_suffix(".kept")
@@ -83,7 +87,7 @@ def test_a_sum_is_charged_once_in_whatever_words(guard: Guard) -> None:
     for more, other in enumerate(("sum(income)", "sum(visits)", "sum(income * b)"), 1):
         assert outcome(guard, f"SELECT {other} FROM people") == "answered"
         assert answers(guard)[0] == 1 + more, other
-    assert answers(guard)[1] == 10 + 2 + 1 + 10, "a sum with a factor is one of each of its values"
+    assert answers(guard)[1] == 10 + 2 + 2 + 10, "a sum with a factor is one of each of its values"
     guard.sql("SELECT sum(income / $1), sum(income * $1) FROM people", [3], user="ann")
     assert answers(guard)[0] == 4, "a figure is multiplied outside"
 
@@ -139,6 +143,20 @@ def test_a_refusal_depends_on_nobodys_value(made: Callable[..., Path]) -> None:
             said.append([outcome(opened, question) for question in lists(12)])
     assert said[0] == said[1] == said[2]
     assert "SDC070" in said[0]
+
+
+def test_that_somebody_has_no_value_shows_in_no_charge_and_no_refusal(made: Callable[..., Path]) -> None:
+    questions = (
+        "SELECT count(visits) FROM people",
+        "SELECT a, sum(visits) FROM people GROUP BY a",
+        "SELECT sum(CASE WHEN a = 1 THEN visits ELSE 0 END) FROM people",
+        "SELECT avg(visits) FROM people WHERE b = 2",
+    )
+    said = []
+    for visits in ("i % 3", "CASE WHEN i <> 7 THEN i % 3 END"):
+        with closing(sdcduck.open_guard(made(visits=visits))) as opened:
+            said.append([(outcome(opened, question), answers(opened)) for question in questions])
+    assert said[0] == said[1]
 
 
 def test_who_is_asked_for_most_is_not_known_better_than_by_the_noise(made: Callable[..., Path]) -> None:

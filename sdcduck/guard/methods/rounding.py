@@ -102,9 +102,10 @@ class Rounding:
         """The number of different values, each of one unit: rounded as that of a table with one record for each."""
         if self.policy.one_row_per_unit:
             return self.count(records, both(condition, f"{value} IS NOT NULL"))
+        known = both(condition, f"{value} IS NOT NULL")  # who has none brings no key along
         keys = f"_sdc_unit_number({value}, {self._key(records)}, 8, 100000000)"
-        counted, key = f"count(DISTINCT {chosen(condition, value)})", f"sum(DISTINCT {chosen(condition, keys)})"
-        return self._enough(records, both(condition, f"{value} IS NOT NULL"), self._rounded(counted, key))
+        counted, key = f"count(DISTINCT {chosen(known, value)})", f"sum(DISTINCT {chosen(known, keys)})"
+        return self._enough(records, known, self._rounded(counted, key))
 
     def total(
         self, records: str, measure: str, condition: str, called: str, repeated: str, *, exact: bool, least: str = ""

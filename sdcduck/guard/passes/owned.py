@@ -96,7 +96,7 @@ def _look_for_units(columns: OwnedColumns, node: exp.In, *, is_known: bool) -> N
         is_known: whether it is asked so, as behind NOT: then none of both may be missing.
     """
     query = _query_of(node)
-    if query is None or len(query.selects) != 1:
+    if query is None or len(query.selects) != 1 or _is_distinct_on(query):
         return
     item = query.selects[0].unalias()
     one, other = columns.owned(node.this), columns.owned(item)
@@ -109,6 +109,12 @@ def _look_for_units(columns: OwnedColumns, node: exp.In, *, is_known: bool) -> N
     if unit is None or columns.shown(query, columns.unit(other)) is None:
         return
     node.set("this", exp.Tuple(expressions=[node.this, unit.copy()]))
+
+
+def _is_distinct_on(query: exp.Select) -> bool:
+    """Whether it keeps one of several rows, so that others than those are not among its values."""
+    distinct = query.args.get("distinct")
+    return distinct is not None and distinct.args.get("on") is not None
 
 
 def _query_of(node: exp.In) -> exp.Select | None:

@@ -79,7 +79,7 @@ class OwnedColumns:
         if not isinstance(relation, exp.Table) or relation.args.get("db"):
             return None
         found = self._ctes.get(folded(relation.name))
-        return found.this if found is not None and relation.find_ancestor(exp.CTE) is not found else None
+        return found.this if found is not None and _is_read_by(found, relation) else None
 
     def _of_table(self, policy: Policy, node: exp.Column, of: tuple[int, str]) -> Owned | None:
         called = {folded(name): what for name, what in policy.owned}.get(folded(node.name))
@@ -97,15 +97,19 @@ class OwnedColumns:
             return owned.unit
         inner, query = owned.within
         unit = self.unit(inner)
-        name = None if unit is None else self.shown(query, unit)
+        name = None if unit is None else self.shown(query, unit, may_be_missing=not inner.never_missing)
         if unit is None or name is None:
             return None
         column = exp.column(name, owned.of[1], quoted=True)
         column.type = unit.type
         return column
 
-    def shown(self, query: exp.Select, column: exp.Column | None) -> str | None:
-        """The name under which a subquery shows a column of its relations; None: its rows would be others with it."""
+    def shown(self, query: exp.Select, column: exp.Column | None, *, may_be_missing: bool = False) -> str | None:
+        """The name under which a subquery shows a column of its relations; None: its rows would be others with it.
+
+        Args:
+            may_be_missing: whether the records without what belongs to the unit are one group of several units.
+        """
         if column is None:
             return None
         for item in query.selects:
@@ -119,7 +123,9 @@ class OwnedColumns:
             return None
         group = query.args.get("group")
         keys = [] if group is None else group.expressions
-        if (group is not None and not group.args.get("all") and column not in keys) or query.args.get("distinct"):
+        if query.args.get("distinct"):
+            return None
+        if group is not None and column not in keys and (may_be_missing or not group.args.get("all")):
             return None
         return self.add(query, column)
 
@@ -138,3 +144,15 @@ def _may_be_missing(select: exp.Select, relation: exp.Expr | None) -> bool:
     joins = select.args.get("joins") or []
     sides = [join.side for join in joins if join.side]
     return any(side != "LEFT" for side in sides) or any(join.this is relation and join.side for join in joins)
+
+
+def _is_read_by(cte: exp.CTE, relation: exp.Expr) -> bool:
+    """Whether a name stands where it means a query of WITH: in the query around it, or in a later one of the same."""
+    node: exp.Expr | None = relation
+    while node is not None and node is not cte:
+        if cte.parent is not None and node is cte.parent.parent:
+            return True
+        if isinstance(node, exp.CTE) and node.parent is cte.parent and (node.index or 0) < (cte.index or 0):
+            return False
+        node = node.parent
+    return False

@@ -15,6 +15,7 @@ from sdcduck.guard.expressions import case, digits, duckdb_name, family, is_quer
 from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.bands import bands_of
 from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.protect.values import owned_values
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Label, Relation, Role
 from sdcduck.quoting import literal
@@ -217,9 +218,9 @@ class Figures:
         return f"{name}({distinct}{shown}{between} ORDER BY {ordered}){only}"
 
     def counts_rows(self, node: exp.Expr) -> bool:
-        """Whether an aggregate of dimensions says how many rows there are, each of them once."""
+        """Whether an aggregate of dimensions says how many rows there are, each once, or things of the unit."""
         if isinstance(node, exp.Count):
-            return not isinstance(node.this, exp.Distinct)
+            return not isinstance(node.this, exp.Distinct) or owned_values(self.scope, node) is not None
         if not isinstance(node, exp.Sum):
             return isinstance(node, exp.CountIf)
         asked, value, _ = case(node.this)

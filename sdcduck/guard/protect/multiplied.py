@@ -24,13 +24,20 @@ def multiplying(select: exp.Select, sources: Mapping[str, Relation], units: Sequ
     Each diagnosis is of one stay, where each record of ``stays`` has a number of its own: rows of ``d`` are not
     repeated. Were that wrong, since records came after the policy was declared, some would be, and no number be wrong.
     """
-    conditions = [join.args["on"] for join in select.args.get("joins") or [] if join.args.get("on") is not None]
     where = select.args.get("where")
-    conditions += [where.this] if where is not None else []
-    equalities = [part for one in conditions for part in conjuncts(one) if isinstance(part, exp.EQ)]
+    holds = [where.this] if where is not None else []
+    of_one: dict[str, exp.Expr] = {}
+    for join in select.args.get("joins") or []:
+        on = join.args.get("on")
+        if on is not None and not join.side and join.kind in ("", "INNER"):
+            holds.append(on)
+        elif on is not None and join.side == "LEFT" and join.kind in ("", "OUTER"):
+            of_one[join.this.alias_or_name] = on  # which says what is found there, and nothing of other rows
     left = list(units)
     for alias in reversed(units):
         others = [one for one in left if one != alias]
+        said = [*holds, *([of_one[alias]] if alias in of_one else [])]
+        equalities = [part for one in said for part in conjuncts(one) if isinstance(part, exp.EQ)]
         if any(_finds_one(equality, alias, sources[alias], others) for equality in equalities):
             left = others
     return tuple(left)
