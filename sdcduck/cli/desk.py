@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import webbrowser
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -40,7 +41,8 @@ def desk(
             if browser and (os.name != "posix" or os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
                 webbrowser.open(opened.address)
 
-        try:
+        with suppress(
+            KeyboardInterrupt
+        ):  # uvicorn raises it once all is closed, where Ctrl-C is not ignored from the start
             serve(file, port=port, ready=ready)
-        except KeyboardInterrupt:  # uvicorn raises it once all is closed
-            typer.echo("sdcduck: the desk is closed", err=True)
+        typer.echo("sdcduck: the desk is closed", err=True)
