@@ -171,29 +171,52 @@ def _is_looked_in(columns: OwnedColumns, select: exp.Select) -> bool:
     return not asked[0] or (one.never_missing and other.never_missing)
 
 
-def _is_added_up(select: exp.Select) -> bool:
-    """Whether all that reads a query counts its rows or adds them up."""
+def _is_added_up(select: exp.Select, read: frozenset[str] = frozenset()) -> bool:
+    """Whether all that reads a query counts its rows or adds them up.
+
+    Args:
+        read: what the rows that it reads call figures of one unit.
+    """
     holder = select.parent
+    figures = _figures(select, read)
     if isinstance(holder, exp.Subquery):
         around = holder.find_ancestor(exp.Select)
-        return isinstance(holder.parent, (exp.From, exp.Join)) and around is not None and _adds_up(around, holder)
+        return (
+            isinstance(holder.parent, (exp.From, exp.Join))
+            and around is not None
+            and _adds_up(around, holder, _named(holder, select, figures))
+        )
     if isinstance(holder, exp.CTE):
         readers = [table for table in select.root().find_all(exp.Table) if folded(table.name) == folded(holder.alias)]
         found = [(table.find_ancestor(exp.Select), table) for table in readers]
-        return bool(found) and all(around is not None and _adds_up(around, table) for around, table in found)
+        named = _named(holder, select, figures)
+        return bool(found) and all(around is not None and _adds_up(around, table, named) for around, table in found)
     return False
 
 
-def _adds_up(around: exp.Select, source: exp.Expr) -> bool:
+def _figures(select: exp.Select, read: frozenset[str]) -> list[bool]:
+    """Which items of a query are figures of one unit other than counts: aggregates, or made of such that it reads."""
+    return [
+        any(
+            (is_aggregate(node) and not isinstance(node, (exp.Count, exp.CountIf)))
+            or (isinstance(node, exp.Column) and folded(node.name) in read)
+            for node in item.walk()
+        )
+        for item in select.selects
+    ]
+
+
+def _named(holder: exp.Subquery | exp.CTE, select: exp.Select, figures: list[bool]) -> frozenset[str]:
+    """What the query around calls figures: by names of its own, where it gives some."""
+    given = [column.name for column in holder.args["alias"].columns] if holder.args.get("alias") is not None else []
+    names = given + [item.alias_or_name for item in select.selects][len(given) :]
+    return frozenset(folded(name) for name, is_figure in zip(names, figures, strict=False) if is_figure)
+
+
+def _adds_up(around: exp.Select, source: exp.Expr, figures: frozenset[str]) -> bool:
     """Whether a query aggregates the rows of a source, or hands them on to one that does, and shows none of them."""
     if all(source is not one for one in tables_of(around)):
         return False
-    inner = source.this if isinstance(source, exp.Subquery) else None
-    figures = {
-        folded(item.alias_or_name)
-        for item in (inner.selects if isinstance(inner, exp.Select) else [])
-        if any(is_aggregate(node) and not isinstance(node, (exp.Count, exp.CountIf)) for node in item.walk())
-    }
     parts = [*around.expressions, *filter(None, [around.args.get("having"), around.args.get("order")])]
     aggregates = [node for part in parts for node in part.walk(prune=is_query) if is_aggregate(node)]
     for node in aggregates:
@@ -201,4 +224,4 @@ def _adds_up(around: exp.Select, source: exp.Expr) -> bool:
             return False  # the largest of all sums is one of a unit
     if aggregates or around.args.get("group") is not None or around.args.get("distinct") is not None:
         return True
-    return all(part in _OF_RECORDS for part, value in around.args.items() if value) and _is_added_up(around)
+    return all(part in _OF_RECORDS for part, value in around.args.items() if value) and _is_added_up(around, figures)
