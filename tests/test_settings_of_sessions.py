@@ -27,7 +27,7 @@ def test_numbers_are_the_same(con: duckdb.DuckDBPyConnection, setting: str) -> N
     assert con.execute(_QUANTILES).fetchall() == before
 
 
-@pytest.mark.parametrize("setting", _SETTINGS)
+@pytest.mark.parametrize("setting", [*_SETTINGS, "default_null_order = 'nulls_last_on_asc_first_on_desc'"])
 def test_rows_in_another_order_are_refused(con: duckdb.DuckDBPyConnection, setting: str) -> None:
     name = setting.split(" ")[0]
     con.execute(
@@ -40,3 +40,9 @@ def test_rows_in_another_order_are_refused(con: duckdb.DuckDBPyConnection, setti
         con.execute(ask)
     con.execute(f"RESET {name}")
     assert con.execute(ask).fetchall() == before
+
+
+def test_settings_that_change_nothing_are_not_in_the_way(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("SET default_order = 'asc'; SET default_null_order = 'nulls_last'; SET integer_division = 0")
+    con.execute("FROM sdc_publication('p', 'SELECT region, count(*) AS n FROM people GROUP BY region')").fetchall()
+    assert con.execute("SELECT count(*) FROM sdc_suppress('p', max_count := 3)").fetchall() == [(3,)]

@@ -15,19 +15,21 @@ _MEANING: Mapping[str, object] = {
 """Settings by which SQL means something else, as they are when nobody has set them."""
 
 
+def _changed(con: duckdb.DuckDBPyConnection) -> dict[str, object]:
+    """What the settings are now that whoever has the instance has set; mostly nothing."""
+    shown = ", ".join(f"current_setting('{name}')" for name in _MEANING)
+    [found] = con.execute(f"SELECT {shown}").fetchall()
+    spelt = {"ASC": "ASCENDING"}  # where somebody has set what it is anyway
+    return {name: now for name, now in zip(_MEANING, found, strict=True) if spelt.get(str(now), now) != _MEANING[name]}
+
+
 def as_unset(con: duckdb.DuckDBPyConnection) -> str:
-    """What gives a session those settings as nobody has set them, where whoever has the instance has; mostly nothing.
+    """What gives a session those settings as nobody has set them; mostly nothing.
 
     What we write in SQL, and what the guard judges, has to mean the same through every door: with ``integer_division``
     a mean would be a whole number, with another ``default_order`` a p-table another one.
     """
-    shown = ", ".join(f"current_setting('{name}')" for name in _MEANING)
-    [found] = con.execute(f"SELECT {shown}").fetchall()
-    return "; ".join(
-        f"SET SESSION {name} = '{meant}'"
-        for (name, meant), now in zip(_MEANING.items(), found, strict=True)
-        if now != meant
-    )
+    return "; ".join(f"SET SESSION {name} = '{_MEANING[name]}'" for name in _changed(con))
 
 
 def refuse_other_order(con: duckdb.DuckDBPyConnection) -> None:
@@ -36,7 +38,7 @@ def refuse_other_order(con: duckdb.DuckDBPyConnection) -> None:
     Raises:
         SDCError: it was, for the whole instance; that it was for one session alone is not seen.
     """
-    for name, meant in (("default_order", "ASC"), ("default_null_order", "NULLS_LAST")):
-        [(now,)] = con.execute(f"SELECT current_setting('{name}')").fetchall()
-        if not str(now).upper().startswith(meant):
-            raise SDCError(f"{name} is set to {now}, by which SQL means something else: RESET {name} first")
+    changed = _changed(con)
+    for name in ("default_order", "default_null_order"):
+        if name in changed:
+            raise SDCError(f"{name} is set to {changed[name]}, by which SQL means something else: RESET {name} first")
