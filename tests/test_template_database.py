@@ -13,6 +13,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from full_disk import no_more_than
 
 import sdcduck
 from sdcduck.functions import stored
@@ -117,17 +118,24 @@ def test_a_new_file_is_a_copy_and_a_file_like_any_other(monkeypatch: pytest.Monk
     assert sorted(file.name for file in tmp_path.iterdir()) == names  # nothing is left of how it was made
 
 
+class _ByItselfError(Exception):
+    """DuckDB was asked to make the file."""
+
+
 def test_what_may_be_no_path_or_has_settings_duckdb_begins_itself(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    def by_itself(*_: object, **__: object) -> None:
+        raise _ByItselfError
+
     begun: list[Path] = []
     monkeypatch.setattr(stored._FILE, "begin", lambda path: bool(begun.append(path)))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "left.duckdb.wal").write_bytes(b"")
     for name in ("~", "~/x.duckdb", "file:x.duckdb", "a:b", "x.duckdb?threads=1", "left.duckdb"):
         with monkeypatch.context() as patch:
-            patch.setattr(duckdb, "connect", lambda *_, **__: pytest.skip("never"))
-            with pytest.raises(pytest.skip.Exception):
+            patch.setattr(duckdb, "connect", by_itself)
+            with pytest.raises(_ByItselfError):
                 stored.begin_file(Path(name), {})
     with sdcduck.connect(tmp_path / "settings.duckdb", threads=1) as con:
         assert con.execute("SELECT current_setting('threads')").fetchall() == [(1,)]
@@ -345,3 +353,11 @@ print(sdcduck.connect().execute("SELECT count(*) FROM sdc_functions()").fetchall
     assert len({process.communicate(timeout=300)[0].splitlines()[-1] for process in processes}) == 1
     assert [process.returncode for process in processes] == [0, 0, 0]
     assert [file.name for file in tmp_path.iterdir()] == ["template.duckdb"]
+
+
+def test_a_full_disk_is_what_the_error_says(tmp_path: Path) -> None:
+    duckdb.connect(str(tmp_path / "x.duckdb")).close()  # not ours yet: the macros go through its log
+    with no_more_than(20_000), pytest.raises(duckdb.TransactionException, match="File too large"):
+        sdcduck.connect(tmp_path / "x.duckdb", secret=SECRET)
+    with sdcduck.connect(tmp_path / "x.duckdb", secret=SECRET) as con:
+        assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]

@@ -42,6 +42,7 @@ from sdcduck.catalog.database import (
     file_of,
     first_row,
     is_read_only,
+    transaction,
 )
 from sdcduck.catalog.macros import Variant, refused_calls, signatures
 from sdcduck.catalog.meaning import as_unset, refuse_other_order
@@ -234,5 +235,6 @@ __all__ = [
     "stored_ptables",
     "synth_model",
     "synth_models",
+    "transaction",
     "users",
 ]

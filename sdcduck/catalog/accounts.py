@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import duckdb
 
+from sdcduck.catalog.database import transaction
 from sdcduck.catalog.settings import set_setting, setting
 
 
@@ -46,16 +47,11 @@ def salts_secret(con: duckdb.DuckDBPyConnection) -> bytes:
 
 def store_user(con: duckdb.DuckDBPyConnection, user: User, salts: bytes) -> None:
     """Store a user, replacing one of the same name, and the secret of the salts if there is none; all or nothing."""
-    con.begin()
-    try:
+    with transaction(con):
         if setting(con, "salts") is None:
             set_setting(con, "salts", salts.hex())
         con.execute("DELETE FROM sdc.users WHERE name = ?", [user.name])
         con.execute("INSERT INTO sdc.users VALUES (?, ?, ?)", [user.name, user.role, user.verifier])
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def drop_user(con: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from sdcduck.catalog.database import first_row
+from sdcduck.catalog.database import first_row, transaction
 from sdcduck.errors import SDCError
 
 
@@ -65,8 +65,7 @@ def store_output(con: duckdb.DuckDBPyConnection, output: Output) -> None:
     Raises:
         SDCError: it was decided in the meantime.
     """
-    con.begin()
-    try:
+    with transaction(con):
         asked = "SELECT decision, fingerprint, replaces FROM sdc.outputs WHERE name = ?"
         decision, fingerprint, replaces = first_row(con, asked, [output.name]) or (None, output.fingerprint, None)
         if decision is not None:
@@ -81,10 +80,6 @@ def store_output(con: duckdb.DuckDBPyConnection, output: Output) -> None:
             [output.name, output.kind, output.checked, output.status, output.cells, output.failed, output.review,
              output.why, output.fingerprint, output.submitted_by, output.exception, replaces],
         )  # fmt: skip
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def decide_output(

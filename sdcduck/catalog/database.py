@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,22 @@ def first_row(con: duckdb.DuckDBPyConnection, sql: str, parameters: Sequence[obj
     """The first row of a query, or None; the connection is free again afterwards (`fetchone` leaves it busy)."""
     rows = con.execute(sql, list(parameters)).fetchall()
     return rows[0] if rows else None
+
+
+@contextmanager
+def transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
+    """All that is written within it, or nothing.
+
+    Where DuckDB has given the transaction up by itself, as on a full disk, the error is still the one that says why.
+    """
+    con.begin()
+    try:
+        yield
+        con.commit()
+    except BaseException:
+        with suppress(duckdb.TransactionException):
+            con.rollback()
+        raise
 
 
 def current_database(con: duckdb.DuckDBPyConnection) -> str:

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 
 import duckdb
 
+from sdcduck.catalog.database import transaction
 from sdcduck.catalog.plan_file import PlanError, Sealed
 from sdcduck.catalog.settings import set_setting
 
@@ -58,10 +59,5 @@ class PlanRules:
 
 def store_plan_rules(con: duckdb.DuckDBPyConnection, rules: PlanRules) -> None:
     """Store them in the place of others."""
-    con.begin()
-    try:
+    with transaction(con):
         set_setting(con, "plans", json.dumps(asdict(rules)))
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise

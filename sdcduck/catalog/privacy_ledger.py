@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from sdcduck.catalog.database import first_row, is_read_only
+from sdcduck.catalog.database import first_row, is_read_only, transaction
 from sdcduck.errors import SDCError
 
 
@@ -86,42 +86,30 @@ def charge_private_release(con: duckdb.DuckDBPyConnection, release: PrivateRelea
     Raises:
         SDCError: it is refused.
     """
-    with _LEDGER:
-        con.begin()
-        try:
-            check_private_release(con, release)
-            con.execute(
-                "INSERT INTO sdc.dp_releases BY NAME SELECT "
-                "(SELECT coalesce(max(release), 0) + 1 FROM sdc.dp_releases) AS release, unnest(?::VARCHAR[]) AS data, "
-                "? AS neighbours, ? AS epsilon, ? AS what, ? AS source, now()::TIMESTAMP AS charged_at, ? AS delta, "
-                "? AS rho",
-                [
-                    list(release.data),
-                    release.neighbours,
-                    release.epsilon,
-                    release.what,
-                    release.source,
-                    release.delta,
-                    release.rho,
-                ],
-            )
-            con.commit()
-        except BaseException:
-            con.rollback()
-            raise
+    with _LEDGER, transaction(con):
+        check_private_release(con, release)
+        con.execute(
+            "INSERT INTO sdc.dp_releases BY NAME SELECT "
+            "(SELECT coalesce(max(release), 0) + 1 FROM sdc.dp_releases) AS release, unnest(?::VARCHAR[]) AS data, "
+            "? AS neighbours, ? AS epsilon, ? AS what, ? AS source, now()::TIMESTAMP AS charged_at, ? AS delta, "
+            "? AS rho",
+            [
+                list(release.data),
+                release.neighbours,
+                release.epsilon,
+                release.what,
+                release.source,
+                release.delta,
+                release.rho,
+            ],
+        )
 
 
 def set_private_budget(
     con: duckdb.DuckDBPyConnection, data: str, neighbours: str, epsilon: float | None, delta: float = 0.0
 ) -> None:
     """Give a table a budget, in the place of the one that it had; None: it has none."""
-    with _LEDGER:
-        con.begin()
-        try:
-            con.execute("DELETE FROM sdc.dp_budgets WHERE data = ?", [data])
-            if epsilon is not None:
-                con.execute("INSERT INTO sdc.dp_budgets VALUES (?, ?, ?, ?)", [data, neighbours, epsilon, delta])
-            con.commit()
-        except BaseException:
-            con.rollback()
-            raise
+    with _LEDGER, transaction(con):
+        con.execute("DELETE FROM sdc.dp_budgets WHERE data = ?", [data])
+        if epsilon is not None:
+            con.execute("INSERT INTO sdc.dp_budgets VALUES (?, ?, ?, ?)", [data, neighbours, epsilon, delta])

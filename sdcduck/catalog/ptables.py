@@ -10,6 +10,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 
+from sdcduck.catalog.database import transaction
 from sdcduck.errors import SDCError
 from sdcduck.methods.perturbation.intervals import Intervals
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS, Lookup, encode
@@ -239,8 +240,7 @@ def store_ptable(con: duckdb.DuckDBPyConnection, table: StoredPTable) -> None:
         raise SDCError(f"'{table.name}' is a built-in p-table; store yours under another name")
     table.lookup()
     intervals = table.arrow()
-    con.begin()
-    try:
+    with transaction(con):
         _delete(con, table.name)
         con.execute(
             "INSERT INTO sdc.ptables VALUES (?, ?, ?, ?, ?, ?)",
@@ -250,24 +250,15 @@ def store_ptable(con: duckdb.DuckDBPyConnection, table: StoredPTable) -> None:
         con.execute("INSERT INTO sdc.ptable_intervals SELECT * FROM _sdc_new_intervals")
         con.unregister("_sdc_new_intervals")
         rewrite_ptable_macros(con)
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def drop_ptable(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove a stored p-table and rewrite the macros; all or nothing."""
     if name in BUILT_IN:
         raise SDCError(f"'{name}' is a built-in p-table and cannot be dropped")
-    con.begin()
-    try:
+    with transaction(con):
         _delete(con, name)
         rewrite_ptable_macros(con)
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def _delete(con: duckdb.DuckDBPyConnection, name: str) -> None:

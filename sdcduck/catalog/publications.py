@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from sdcduck.catalog.database import first_row
+from sdcduck.catalog.database import first_row, transaction
 from sdcduck.catalog.settings import set_setting, setting
 from sdcduck.errors import unknown
 from sdcduck.quoting import folded, folded_sql, identifier, literal
@@ -110,13 +110,8 @@ def _stencil_of(name: str) -> str:
 
 def drop_publication(con: duckdb.DuckDBPyConnection, name: str) -> None:
     """Remove a publication with its tables; all or nothing."""
-    con.begin()
-    try:
+    with transaction(con):
         con.execute(_DELETE_PUBLICATION, [folded(name)])
         con.execute("DELETE FROM sdc.settings WHERE name = ?", [_stencil_of(name)])
         con.execute(f"DROP TABLE IF EXISTS {cells_table(name)}")
         con.execute(f"DROP TABLE IF EXISTS {stencil_table(name)}")
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise

@@ -10,7 +10,7 @@ from typing import Any
 
 import duckdb
 
-from sdcduck.catalog.database import current_database, first_row
+from sdcduck.catalog.database import current_database, first_row, transaction
 from sdcduck.catalog.settings import set_setting, setting
 from sdcduck.quoting import folded, folded_sql, identifier
 
@@ -335,17 +335,12 @@ def store_budget(con: duckdb.DuckDBPyConnection, name: str, role: str, questions
 
     It stays where the policy is declared anew, and goes where it is dropped.
     """
-    con.begin()
-    try:
+    with transaction(con):
         if questions is None:
             _forget_budget(con, name, role)
         else:
             set_setting(con, _budget_of(name, role), str(questions))
         _policies_changed(con)
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def _forget_budget(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
@@ -421,8 +416,7 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
     """
     columns = columns_now(con, policy.name) if policy.label == "unit-level" else []
     hidden = "" if not policy.sequence.holds else "unit" if policy.method == "threshold" else "record_key"
-    con.begin()
-    try:
+    with transaction(con):
         _delete_policy(con, policy.name, policy.role)
         con.execute(
             f"INSERT INTO sdc.policies VALUES ({', '.join('?' * 19)})",
@@ -462,10 +456,6 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
         if policy.noise_secret and setting(con, "noise_secret") is None:
             set_setting(con, "noise_secret", policy.noise_secret)
         _policies_changed(con)
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def columns_now(con: duckdb.DuckDBPyConnection, name: str) -> list[str]:
@@ -585,12 +575,7 @@ def _delete_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None
 
 def drop_policy(con: duckdb.DuckDBPyConnection, name: str, role: str) -> None:
     """Remove a policy, all or nothing."""
-    con.begin()
-    try:
+    with transaction(con):
         _delete_policy(con, name, role)
         _forget_budget(con, name, role)
         _policies_changed(con)
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise

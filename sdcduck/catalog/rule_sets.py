@@ -9,6 +9,7 @@ from typing import Any
 
 import duckdb
 
+from sdcduck.catalog.database import transaction
 from sdcduck.errors import unknown
 from sdcduck.quoting import folded, folded_sql, sql_value
 
@@ -61,14 +62,9 @@ def rule_set(con: duckdb.DuckDBPyConnection, name: str) -> RuleSet:
 
 def store_rule_set(con: duckdb.DuckDBPyConnection, rules: RuleSet) -> None:
     """Store a rule set, replacing one of the same name, all or nothing."""
-    con.begin()
-    try:
+    with transaction(con):
         drop_rule_set(con, rules.name)
         con.execute("INSERT INTO sdc.rule_sets VALUES (?, ?)", [rules.name, json.dumps(rules.arguments)])
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def drop_rule_set(con: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import duckdb
 
-from sdcduck.catalog.database import first_row
+from sdcduck.catalog.database import first_row, transaction
 from sdcduck.errors import unknown
 
 
@@ -49,17 +49,12 @@ def synth_model(con: duckdb.DuckDBPyConnection, name: str, *, arrays: bool = Tru
 
 def store_synth_model(con: duckdb.DuckDBPyConnection, model: SynthModel) -> None:
     """Store a model, replacing one of the same name, all or nothing."""
-    con.begin()
-    try:
+    with transaction(con):
         con.execute("DELETE FROM sdc.synth_models WHERE name = ?", [model.name])
         con.execute(
             "INSERT INTO sdc.synth_models VALUES (?, ?, ?, ?, ?, ?)",
             [model.name, model.method, model.columns, model.records, model.header, model.arrays],
         )
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def drop_synth_model(con: duckdb.DuckDBPyConnection, name: str) -> None:

@@ -255,8 +255,7 @@ def _refuse_others(con: duckdb.DuckDBPyConnection, database: str) -> None:
 
 def _store_one_by_one(con: duckdb.DuckDBPyConnection) -> None:
     database, statements = catalog.current_database(con), _statements(con)
-    con.begin()
-    try:
+    with catalog.transaction(con):
         gone = _ours(con) - names()
         if gone:
             _drop(con, database, gone)
@@ -267,10 +266,6 @@ def _store_one_by_one(con: duckdb.DuckDBPyConnection) -> None:
         catalog.note_definitions(con)
         catalog.set_setting(con, "macros", " ".join(sorted(names())))
         catalog.set_setting(con, "sql", _written_by())
-        con.commit()
-    except BaseException:
-        con.rollback()
-        raise
 
 
 def _make_template(con: duckdb.DuckDBPyConnection) -> None:
