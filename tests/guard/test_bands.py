@@ -67,7 +67,7 @@ def test_a_band_is_the_stored_column_of_it(
     [
         "SELECT count(*) FILTER (WHERE income >= 20000) AS a, count(CASE WHEN income < 10000 THEN 1 END) AS b FROM people",
         "SELECT sum(CASE WHEN income < 10000 THEN bonus ELSE 0 END) AS a FROM people",
-        "SELECT sum((income >= 20000)::INTEGER) AS a, avg(CASE WHEN income >= 20000 THEN 1 ELSE 0 END) AS b FROM people",
+        "SELECT sum(income >= 20000) AS a, avg(CASE WHEN income >= 20000 THEN 1 ELSE 0 END) AS b FROM people",
         "SELECT (income >= 10000)::INTEGER + (income >= 20000)::INTEGER AS b, count(*) AS n FROM people GROUP BY b",
         "SELECT income < 10000 AS b, region, count(*) AS n FROM people GROUP BY CUBE (1, 2)",
         "SELECT count(*) AS n FROM people WHERE income >= 20000 OR region = 'n'",

@@ -35,7 +35,7 @@ SAME = (
     f"SELECT age, sum((age > 2)::INTEGER) AS n, avg((age > 2)::INTEGER) AS a, entropy(region) {NOBODY} AS e FROM people GROUP BY age ORDER BY age",
     "SELECT region, age, sum((age > 2)::INTEGER) + count(*) AS n FROM people GROUP BY CUBE (region, age) HAVING sum((age > 2)::INTEGER) >= 0 ORDER BY ALL",
     f"SELECT age, sum(1) {NOBODY} AS one, sum(CASE WHEN age > 2 THEN 2.5 END) AS half, sum(CASE WHEN age > 2 THEN 1 ELSE 0 END) AS none, "
-    f"countif(age > 2) AS c, countif(CASE WHEN age > 2 THEN shift > 0 END) AS k, count_if(age > 2) {NOBODY} AS f, sum((shift > 0)::INTEGER) {NOBODY} AS t FROM people GROUP BY age ORDER BY age",
+    f"countif(age > 2) AS c, countif(CASE WHEN age > 2 THEN shift > 0 END) AS k, count_if(age > 2) {NOBODY} AS f, sum((shift > 0)::INTEGER) {NOBODY} AS t, sum(age > 2) AS u, sum(DISTINCT age > 2) AS v, sum(shift > 0) {NOBODY} AS w FROM people GROUP BY age ORDER BY age",
     "SELECT p.age, age AS again, count(*) AS n FROM people p GROUP BY p.age, age ORDER BY ALL",
     "SELECT p.region, q.region AS other, count(*) AS n FROM people p JOIN regions q ON p.region = q.region GROUP BY ROLLUP (p.region, q.region) ORDER BY ALL",
 )

@@ -32,6 +32,7 @@ EQUAL = [
     f"SELECT a, b, count(*) FROM (SELECT bool_or(diagnosis = 'flu') AS a, bool_and(day > DATE '2024-03-01') AS b {_VISITS}) GROUP BY ALL",
     f"SELECT a, b, count(*) FROM (SELECT count_if(diagnosis = 'flu') AS a, count_if(day > DATE '2024-09-01') FILTER (diagnosis = 'cut') AS b {_VISITS}) GROUP BY ALL",
     f"SELECT a, count(*) FROM (SELECT sum((diagnosis = 'flu')::INTEGER) AS a {_VISITS}) GROUP BY ALL",
+    f"SELECT a, count(*), sum(a > 1) FROM (SELECT sum(diagnosis = 'flu') AS a {_VISITS}) GROUP BY ALL",
     f"SELECT a, count(*) FROM (SELECT sum(CASE WHEN diagnosis = 'flu' THEN 1 ELSE 0 END) AS a {_VISITS}) GROUP BY ALL",
     f"SELECT a, count(*) FROM (SELECT sum(month(day)) AS a {_VISITS}) GROUP BY ALL",
     f"SELECT floor(a), count(*) FROM (SELECT avg(month(day)) AS a {_VISITS}) GROUP BY ALL",

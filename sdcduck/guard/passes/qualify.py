@@ -46,6 +46,7 @@ def qualify(draft: Draft) -> None:
     refuse_other_using(draft.tree, types)
     refuse_hidden_relations(draft.tree)
     settle_defaults(draft.tree)
+    _add_up_conditions(draft.tree)
 
 
 def read_fields(draft: Draft) -> None:
@@ -97,6 +98,18 @@ def _qualified(
         if folded(name) in visible:
             raise Refused("SDC030", f"'{name}' is not in the FROM of its SELECT") from None
         raise unknown_column(name, visible | _own_names(tree)) from None
+
+
+def _add_up_conditions(tree: exp.Expr) -> None:
+    """``sum(sex = 'f')``, which DuckDB adds up as it does ``sum(CAST(sex = 'f' AS INTEGER))``."""
+    for node in tree.find_all(exp.Sum):
+        values = node.this.expressions if isinstance(node.this, exp.Distinct) else [node.this]
+        for value in values:
+            if value.is_type(exp.DataType.Type.BOOLEAN):
+                whole = exp.DataType.build("int")
+                number = exp.Cast(this=value.copy(), to=whole)
+                number.type = whole
+                value.replace(number)
 
 
 def _own_names(tree: exp.Expr) -> set[str]:

@@ -354,7 +354,7 @@ def _terms(scope: Scope, node: exp.Expr) -> list[_Term]:
     """What is added up as a sum of products: of each the factors over dimensions, and the measure, if any."""
     if not scope.has_measure(node):
         if family(node) not in ("whole", "real", "decimal"):
-            raise Refused("SDC052", "sum and avg take numbers; a condition is one as x::INTEGER")
+            raise Refused("SDC052", "avg takes numbers; a condition is one as x::INTEGER")
         scope.check(node)
         return [_Term((f"({text(node)})",))]
     return _products(scope, node, ())
