@@ -48,8 +48,11 @@ def _said(guarded: Guard, query: str) -> Refused:
          "income; 2500 is no border of a band, which the custodian declares: "
          "sdc_protect(.., bands := {'income': [.., 2500, ..]})", "SELECT count(*) FROM people"),
         ("", "SELECT count(*) FROM people WHERE 3000 < income", "SDC041",
-         "income; 3000 is no border of a band, which the custodian declares: "
-         "sdc_protect(.., bands := {'income': [.., 3000, ..]})", "SELECT count(*) FROM people"),
+         "income; 3001 is no border of a band, which the custodian declares: "
+         "sdc_protect(.., bands := {'income': [.., 3001, ..]})", "SELECT count(*) FROM people"),
+        ("", "SELECT count(*) FROM people WHERE income BETWEEN 1000 AND 1000 + 500", "SDC041",
+         "income; 1000 and 1501 are no borders of a band, which the custodian declares: "
+         "sdc_protect(.., bands := {'income': [.., 1000, 1501, ..]})", "SELECT count(*) FROM people"),
         ("", "SELECT income FROM people GROUP BY income", "SDC041", "income", "SELECT sum(income) FROM people"),
     ],
 )  # fmt: skip

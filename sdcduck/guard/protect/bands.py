@@ -26,17 +26,22 @@ _COMPARED = (*_MIRRORED, exp.Between, exp.EQ, exp.NEQ, exp.In)
 
 def is_band(column: exp.Column, borders: Sequence[float]) -> bool:
     """Whether a measure stands in a comparison that says on which side of a declared border it is, and nothing else."""
+    asked = _asked_for(column)
+    return bool(asked) and all(_is_border(column, kind, value, borders) for kind, value in asked)
+
+
+def _asked_for(column: exp.Column) -> list[tuple[type[exp.Expr], exp.Expr]]:
+    """The borders of which a comparison says on which side of them a column is, as it is compared with them."""
     comparison = column.parent
     if isinstance(comparison, exp.Between):
         if column.arg_key != "this" or comparison.args.get("symmetric"):
-            return False
-        low, high = comparison.args["low"], comparison.args["high"]
-        return _is_border(column, exp.GTE, low, borders) and _is_border(column, exp.LTE, high, borders)
+            return []
+        return [(exp.GTE, comparison.args["low"]), (exp.LTE, comparison.args["high"])]
     if not isinstance(comparison, (exp.LT, exp.LTE, exp.GT, exp.GTE)):
-        return False
+        return []
     if column.arg_key == "this":
-        return _is_border(column, type(comparison), comparison.expression, borders)
-    return _is_border(column, _MIRRORED[type(comparison)], comparison.this, borders)
+        return [(type(comparison), comparison.expression)]
+    return [(_MIRRORED[type(comparison)], comparison.this)]
 
 
 def is_compared(column: exp.Column) -> bool:
@@ -97,18 +102,17 @@ def is_short(number: Decimal) -> bool:
     return abs(number) < _FARTHEST and _decimals(number) <= _MOST_DECIMALS
 
 
-def compared_with(column: exp.Column) -> str | None:
-    """The number, as it is written, that a column is compared with; None: it is something else.
+def borders_for(column: exp.Column) -> list[str]:
+    """The borders that would make a comparison one of bands, as they are written; none where none would.
 
     >>> from sqlglot import parse_one
-    >>> compared_with(parse_one("income >= 2500", read="duckdb").this)
-    '2500'
+    >>> borders_for(parse_one("income >= 2500", read="duckdb").this)
+    ['2500']
+    >>> borders_for(parse_one("income BETWEEN 8 AND 8 + 10", read="duckdb").this)  # of what type is not known
+    []
     """
-    compared = column.parent
-    if compared is None or not isinstance(compared, tuple(_MIRRORED)):
-        return None
-    other = compared.expression if compared.this is column else compared.this
-    return str(other.this) if isinstance(other, exp.Literal) and not other.is_string else None
+    found = [_border(column, kind, value) for kind, value in _asked_for(column)]
+    return [] if None in found else [format(border, "f") for border in found if border is not None]
 
 
 def told(name: str, borders: Sequence[float]) -> str:
@@ -131,20 +135,29 @@ def bands_of(column: str, borders: Sequence[float]) -> list[str]:
     return [f"{column} >= {written(border)}" for border in borders]
 
 
-def _is_border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr, borders: Sequence[float]) -> bool:
-    """Whether the values for which ``measure <kind> value`` holds are those on one side of a border."""
+def _border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr) -> Decimal | None:
+    """The border on one side of which those values are for which ``measure <kind> value`` holds; None: there is none.
+
+    Of whole numbers those above 9999 are those from 10000 on; of floating-point ones there are some in between.
+    """
     number = number_of(value)
-    if number is None:
+    if number is None or kind not in (exp.GT, exp.LTE):
+        return number
+    finest = 0 if family(column) == "whole" else decimals(column)
+    if finest is None or _decimals(number) > finest or (finest and is_wide(column)):
+        return None
+    return number + Decimal(1).scaleb(-finest)
+
+
+def _is_border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr, borders: Sequence[float]) -> bool:
+    """Whether the values for which ``measure <kind> value`` holds are those on one side of a declared border."""
+    number, found = number_of(value), _border(column, kind, value)
+    if number is None or found is None:
         return False
-    behind = _decimals(number)
-    if kind in (exp.GT, exp.LTE):
-        # Of whole numbers those above 9999 are those from 10000 on; of floating-point ones there are some in between.
-        finest = 0 if family(column) == "whole" else decimals(column)
-        if finest is None or behind > finest or (finest and is_wide(column)):
-            return False
-        number += Decimal(1).scaleb(-finest)
     most = 0 if is_wide(column) else _MOST_ZEROS
-    return any(number == border and behind <= max(most, _decimals(border)) for border in map(_exact, borders))
+    return any(
+        found == border and _decimals(number) <= max(most, _decimals(border)) for border in map(_exact, borders)
+    )
 
 
 def _exact(border: float) -> Decimal:
@@ -162,9 +175,22 @@ def number_of(value: exp.Expr | None) -> Decimal | None:
     different sides. Nor with more zeros than a border needs: 0.0 with 34 zeros more is a DECIMAL(36, 35), to which no
     value from 1000 on can be cast, so that the condition is NULL for these. Who writes zeros would choose a border.
     """
+    if isinstance(value, exp.Paren):
+        return number_of(value.this)
+    if isinstance(value, (exp.Add, exp.Sub)):
+        return _added(value)
     negative = isinstance(value, exp.Neg)
     literal = value.this if isinstance(value, exp.Neg) else value
     if not isinstance(literal, exp.Literal) or literal.is_string or not _PLAIN.fullmatch(literal.this):
         return None
     number = Decimal(literal.this)
     return -number if negative else number
+
+
+def _added(value: exp.Add | exp.Sub) -> Decimal | None:
+    """``8 + 10`` of whole numbers, which DuckDB adds up to the number that would be written out."""
+    parts = number_of(value.this), number_of(value.expression)
+    if any(part is None or _decimals(part) != 0 or abs(part) >= _FARTHEST for part in parts):
+        return None
+    one, other = (part for part in parts if part is not None)
+    return one + other if isinstance(value, exp.Add) else one - other

@@ -15,7 +15,7 @@ from sdcduck.guard.expressions import (
     text,
 )
 from sdcduck.guard.methods import Method, method_class
-from sdcduck.guard.protect.bands import compared_with, is_band, is_compared, is_with_numbers, told
+from sdcduck.guard.protect.bands import borders_for, is_band, is_compared, is_with_numbers, told
 from sdcduck.guard.protect.bins import steps_of
 from sdcduck.guard.protect.multiplied import multiplying, refuse_multiplied
 from sdcduck.guard.protect.progress import Progress
@@ -282,13 +282,12 @@ class Scope:
             return told(column.name, borders)
         if self.policy.privacy.holds:
             return _measure_of_private_told(column)
-        border = compared_with(column)
-        if border is None:
-            return column.name
-        wanted = f"bands := {{'{self.called(column)}': [.., {border}, ..]}}"
-        return (
-            f"{column.name}; {border} is no border of a band, which the custodian declares: sdc_protect(.., {wanted})"
-        )
+        borders = borders_for(column)
+        if not borders:
+            return f"{column.name}; bands are compared by < and >=" if is_with_numbers(column) else column.name
+        wanted = f"bands := {{'{self.called(column)}': [.., {', '.join(borders)}, ..]}}"
+        no = f"{borders[0]} is no border" if len(borders) == 1 else f"{' and '.join(borders)} are no borders"
+        return f"{column.name}; {no} of a band, which the custodian declares: sdc_protect(.., {wanted})"
 
     def bands(self, column: exp.Column) -> tuple[float, ...]:
         """The borders that the custodian declared for a measure of records; none where cells or sums have it."""
