@@ -18,6 +18,7 @@ METHODS = {
     "shown": "method := 'threshold', min_units := 1",
     "threshold": "method := 'threshold', min_units := 3",
     "rounding": "method := 'rounding', base := 5",
+    "cell_key": "method := 'cell_key'",
 }
 
 
@@ -142,7 +143,20 @@ def test_rounded_sums_are_those_of_the_rounded_groups(guard: Callable[[str], Gua
         *group, total, mean = row.values()
         groups = by_age[tuple(group)]
         assert total == sum(age * n for age, n in groups)
-        assert mean == pytest.approx(total / sum(n for _, n in groups))
+        assert mean == pytest.approx(float(total) / sum(n for _, n in groups))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_sums_of_whole_numbers_are_whole_to_the_last_digit(guard: Callable[[str], Guard], method: str) -> None:
+    one = guard(method)
+    by_age = one.sql("SELECT age, count(*) AS n FROM people WHERE age < 90 GROUP BY age").to_pylist()
+    exact = sum(row["age"] * row["n"] for row in by_age)
+    far = 1_000_000_000_000_007  # times which a sum has more digits than a floating-point number
+    got = one.sql(
+        f"SELECT sum(age) AS a, sum(age * {far}) AS b, sum(-age) AS c, sum(age::DOUBLE) AS d FROM people WHERE age < 90"
+    )
+    assert [str(kind) for kind in got.schema.types] == ["decimal128(38, 0)"] * 3 + ["double"]
+    assert list(got.to_pylist()[0].values()) == [exact, exact * far, -exact, float(exact)]
 
 
 def test_rounding_has_no_sums_of_measures(guard: Callable[[str], Guard]) -> None:

@@ -155,9 +155,7 @@ def _is_border(column: exp.Column, kind: type[exp.Expr], value: exp.Expr, border
     if number is None or found is None:
         return False
     most = 0 if is_wide(column) else _MOST_ZEROS
-    return any(
-        found == border and _decimals(number) <= max(most, _decimals(border)) for border in map(_exact, borders)
-    )
+    return any(found == border and _decimals(number) <= max(most, _decimals(border)) for border in map(_exact, borders))
 
 
 def _exact(border: float) -> Decimal:

@@ -180,16 +180,18 @@ def number_by_values(scope: Scope, node: exp.Expr, condition: exp.Expr | None, r
     groups = same_groups(scope, released.keys, all_wanted, "a sum of figures")
     figures: dict[str, str] = {}
     parts = []
+    whole = isinstance(node, exp.Sum) and family(node.this) == "whole" and not measures
+    kind, added_up = ("HUGEINT", "sum") if whole else ("DOUBLE", "fsum")  # as DuckDB has them; noise is whole, too
     for place, term in enumerate(terms):
         counted = "count(*)" if term.added is None else f"sum({term.added})"
         groups.append("expressions", parse_one(f"{counted} AS _n{place}", read="duckdb"))
         part = f"{VALUES}._n{place}"
         if term.factors:
             product, most = " * ".join(term.factors), "9e14" if term.added is None else "1e6"
-            figure = f"CASE WHEN abs(CAST({product} AS DOUBLE)) <= {most} THEN CAST({product} AS DOUBLE) END"
+            figure = f"CASE WHEN abs(CAST({product} AS DOUBLE)) <= {most} THEN CAST({product} AS {kind}) END"
             part = f"{VALUES}.{figures.setdefault(figure, f'_v{len(figures)}')} * {part}"
         parts.append(part)
-    total = f"fsum({' + '.join(parts)}){factor}{more}"
+    total = f"{added_up}({' + '.join(parts)}){factor}{more}"
     if isinstance(node, exp.Avg):
         counted = f"count({measures[0]})" if len(measures) == 1 else "count(*)"
         groups.append("expressions", parse_one(f"{counted} AS _m", read="duckdb"))
