@@ -325,6 +325,23 @@ def is_zero(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and not node.is_string and float(node.this) == 0
 
 
+QUANTILES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
+
+
+def share_of(node: exp.Expr) -> exp.Expr | None:
+    """The share of a quantile, a half of a median."""
+    if isinstance(node, exp.Median):
+        return exp.Literal.number("0.5")
+    return node.args.get("quantile") or node.args.get("expression")
+
+
+def as_quantile(node: exp.Expr) -> exp.Expr:
+    """``approx_quantile(x, share)`` as the quantile that it is about; anything else as it is."""
+    if isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and len(node.expressions) == 2:
+        return exp.PercentileCont(this=node.expressions[0], expression=node.expressions[1])
+    return node
+
+
 def constant_factor(node: exp.Expr) -> tuple[exp.Expr, str]:
     """What is multiplied or divided by constants, and how: ``2 * -x / 3`` is x and `` * 2 * -1 / 3``."""
     factor = ""

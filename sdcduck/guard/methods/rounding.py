@@ -119,7 +119,10 @@ class Rounding:
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered: it would be the value of a record."""
-        raise Refused("SDC052", "a median or another quantile: rounding answers counts")
+        raise Refused(
+            "SDC052",
+            "a median or another quantile of a measure; of dimensions they are answered: rounding answers counts",
+        )
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value, rounded."""

@@ -132,7 +132,7 @@ class Threshold:
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """Not answered: it would be the value of a record."""
-        raise Refused("SDC052", "a median or another quantile")
+        raise Refused("SDC052", "a median or another quantile of a measure; of dimensions they are answered")
 
     def known(self, records: str, measure: str, condition: str) -> str:
         """The number of records with a value."""

@@ -8,6 +8,8 @@ from sqlglot import exp
 
 from sdcduck.guard.calls import both
 from sdcduck.guard.expressions import (
+    QUANTILES,
+    as_quantile,
     bounded,
     case,
     constant_factor,
@@ -15,6 +17,7 @@ from sdcduck.guard.expressions import (
     family,
     is_histogram,
     is_zero,
+    share_of,
     text,
     value_of,
 )
@@ -74,11 +77,9 @@ def number(scope: Scope, node: exp.Expr, condition: exp.Expr | None, numbers: Nu
         return _spread(scope, node, sql, numbers)
     if isinstance(scope.method, DifferentialPrivacy) and duckdb_name(node) in PAIRS:
         return _pair(scope, scope.method, node, sql)
-    if isinstance(node, (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)):
-        return _quantile(scope, node, sql, numbers)
-    if isinstance(node, exp.AnonymousAggFunc) and node.name == "approx_quantile" and len(node.expressions) == 2:
-        value, share = node.expressions
-        return _quantile(scope, exp.Quantile(this=value, quantile=share), sql, numbers)
+    quantile = as_quantile(node)
+    if isinstance(quantile, QUANTILES):
+        return _quantile(scope, quantile, sql, numbers)
     if isinstance(node, _OF_ANY_ROW) and isinstance(node.this, (exp.Literal, exp.Boolean)) and not node.expressions:
         # max(1), which is 1 wherever there are rows: some programs ask so whether there are any.
         return f"(CASE WHEN {numbers.count(sql)} > 0 THEN {text(node.this)} END)"
@@ -295,8 +296,7 @@ def quantiles(node: exp.Expr) -> list[exp.Expr]:
 
 def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers) -> str:
     """A median or another quantile of a measure or a numeric dimension."""
-    half: exp.Expr = exp.Literal.number("0.5")
-    share = half if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
+    share = share_of(node)
     chosen, value, otherwise = case(node.this)
     if chosen is not None and not otherwise:
         condition = both(condition, scope.condition_sql(chosen))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from sqlglot import exp, parse_one
 
-from sdcduck.guard.expressions import case, constant_factor, duckdb_name, is_number, is_zero, text
+from sdcduck.guard.expressions import QUANTILES, case, constant_factor, duckdb_name, is_number, is_zero, share_of, text
 from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.protect.scope import Scope
@@ -17,7 +17,6 @@ from sdcduck.guard.worth import Statistic, Terms
 
 _VARIANCES = (exp.Variance, exp.VariancePop)
 _DEVIATIONS = (exp.Stddev, exp.StddevSamp, exp.StddevPop)
-_QUANTILES = (exp.Median, exp.Quantile, exp.PercentileCont, exp.PercentileDisc)
 
 
 class Described:
@@ -58,8 +57,8 @@ class Described:
         if isinstance(node, (*_VARIANCES, *_DEVIATIONS)):
             kind = "variance" if isinstance(node, _VARIANCES) else "deviation"
             return self._statistic(kind, cell, self._called(node.this))
-        if isinstance(node, _QUANTILES):
-            given = None if isinstance(node, exp.Median) else node.args.get("quantile") or node.args.get("expression")
+        if isinstance(node, QUANTILES):
+            given = share_of(node)
             share = float(given.this) if isinstance(given, exp.Literal) else 0.5
             return self._statistic("quantile", cell, self._called(node.this), share=share)
         name = duckdb_name(node)

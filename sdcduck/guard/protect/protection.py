@@ -23,6 +23,8 @@ from sqlglot import exp
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import (
+    QUANTILES,
+    as_quantile,
     as_written,
     case,
     column_names,
@@ -237,7 +239,8 @@ class Protection:
         """Whether an aggregate may be one of published values, or of what is published for each of them."""
         if value_of(aggregate) is not None or is_statistic(aggregate) or is_composed(aggregate):
             return True
-        if not isinstance(aggregate, (exp.Sum, exp.Avg)) or aggregate.this is None:
+        aggregate = as_quantile(aggregate)
+        if not isinstance(aggregate, (exp.Sum, exp.Avg, *QUANTILES)) or aggregate.this is None:
             return False
         _, added, _ = case(constant_factor(aggregate.this)[0])
         if is_number(added):

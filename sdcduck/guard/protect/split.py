@@ -15,6 +15,7 @@ from sdcduck.guard.protect.aggregates import distinct_values, number, quantiles
 from sdcduck.guard.protect.composed import of_other_numbers
 from sdcduck.guard.protect.described import Described
 from sdcduck.guard.protect.groups import Released
+from sdcduck.guard.protect.quantiles_of_values import quantile_of_values
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.statistics import statistic
 from sdcduck.guard.protect.values import counts_values, is_of_values, number_by_values, number_of_values
@@ -112,6 +113,8 @@ class Split:
             by_values = statistic(self.scope, node, condition, self.released)
         if by_values is None and self.scope.method.groups_tell:
             by_values = number_by_values(self.scope, node, condition, self.released)
+        if by_values is None and self.scope.method.groups_tell:
+            by_values = quantile_of_values(self.scope, node, condition, self.released)
         if by_values is not None:
             name = f"_n{len(self.values)}"
             self.values[name] = by_values

@@ -90,9 +90,7 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
 
     n, x = f"{VALUES}._n", f"{VALUES}._v{len(columns) - 1}"
     number = added(n)
-    centers = (
-        {} if _is_named(node) else {f"_c{name[2:]}": f"CASE WHEN {known} THEN {VALUES}.{name} END" for name in figures}
-    )
+    centers = {} if _is_named(node) else {f"_c{name[2:]}": _middle(known, f"{VALUES}.{name}") for name in figures}
     near_x = f"({x} - {VALUES}._c{len(columns) - 1})"
     sum_near = added(f"{n} * {near_x}")
     sxx = f"greatest({added(f'{n} * {near_x} * {near_x}')} - {sum_near} * {sum_near} / nullif({number}, 0), 0)"
@@ -116,6 +114,12 @@ def statistic(scope: Scope, node: exp.Expr, condition: exp.Expr | None, released
         shown = _of_pairs(node, number, sum_x, sum_y, sxx, syy, sxy)
     shown = where_all_are(scope, groups, shown, released, wanted)
     return from_groups(scope, groups, parse_one(shown, read="duckdb"), released, centers)
+
+
+def _middle(known: str, value: str) -> str:
+    """What lies between the least and the largest value of a group, for a window over it."""
+    value = f"CASE WHEN {known} THEN {value} END"
+    return f"(min({value}) OVER ({{0}}) + max({value}) OVER ({{0}})) / 2"
 
 
 def _measure(scope: Scope, node: exp.Expr, columns: list[exp.Expr]) -> exp.Expr | None:

@@ -275,12 +275,13 @@ def from_groups(
     groups: exp.Select,
     shown: exp.Expr,
     released: Released,
-    centered: Mapping[str, str] = MappingProxyType({}),
+    beside: Mapping[str, str] = MappingProxyType({}),
 ) -> exp.Select:
     """One number of what is published of groups, for the group around it.
 
     Args:
-        centered: what lies between the least and the largest value of such a group, by the name that it gets.
+        beside: what stands beside each of them, by the name that it gets: SQL over all that are around it, with
+            ``{0}`` where a window says which these are.
     """
     for item in [*groups.expressions, *filter(None, [groups.args.get("group")])]:
         typed_as(item, scope.select)
@@ -290,13 +291,11 @@ def from_groups(
         names[SET] = released.grouping_set()
     scope.progress.query(groups, scope.known)
     table = aliased(groups, VALUES)
-    if centered:
-        together = ", ".join(identifier(name) for name in names)
-        over = f"OVER ({'PARTITION BY ' * bool(names)}{together})"
+    if beside:
+        together = "PARTITION BY " * bool(names) + ", ".join(identifier(name) for name in names)
         around = exp.Select(expressions=[exp.Star()], from_=exp.From(this=table))
-        for name, value in centered.items():
-            center = parse_one(f"(min({value}) {over} + max({value}) {over}) / 2", read="duckdb")
-            around.append("expressions", exp.alias_(center, name, quoted=True))
+        for name, sql in beside.items():
+            around.append("expressions", exp.alias_(parse_one(sql.format(together), read="duckdb"), name, quoted=True))
         scope.progress.made_around(around)
         table = aliased(around, VALUES)
     made = exp.Select(expressions=[shown], from_=exp.From(this=table))

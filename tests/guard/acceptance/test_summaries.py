@@ -20,8 +20,8 @@ FIGURES = {
 }  # fmt: skip
 ANSWERED = {
     "cell_key": {"age": set(FIGURES), "income": {"avg", "std", "q25", "q50", "q75", "count"}},
-    "threshold": {"age": {"min", "max", "approx_unique", "avg", "std", "count"}, "income": {"avg", "std", "count"}},
-    "rounding": {"age": {"min", "max", "approx_unique", "avg", "std", "count"}, "income": {"count"}},
+    "threshold": {"age": set(FIGURES), "income": {"avg", "std", "count"}},
+    "rounding": {"age": set(FIGURES), "income": {"count"}},
     "suppression": {"age": {"min", "max", "approx_unique", "count"}, "income": {"count"}},
 }
 
