@@ -94,6 +94,11 @@ def test_what_is_told_with_nothing_to_hide_is_what_duckdb_tells(exact: Guard, of
         for name, value in row.items():
             if mine[name] is None or name in ("approx_unique", "avg", "std"):
                 continue
+            if name in ("q25", "q50", "q75") and of in ("people", "stays"):
+                # DuckDB's are approximate, those of records are not.
+                asked = f"SELECT quantile_cont({row['column_name']}, {int(name[1:]) / 100}) FROM {of}"
+                assert (float(mine[name]),) == exact._con.cursor().execute(asked).fetchone()
+                continue
             assert mine[name] == value, (of, row["column_name"], name)
         for name in ("avg", "std"):
             if mine[name] is not None:
