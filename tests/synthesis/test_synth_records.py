@@ -256,6 +256,11 @@ def test_visit_sequence_and_predictors(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute(r.format("seed := 1")).fetchall() == [(1.0, 1.0)]
     alone = con.execute(r.format("predictors := {'a': [], 'b': ['a']}")).fetchall()
     assert alone == [(1.0, 0.0)]
+    one, listed = (
+        con.execute(f"FROM sdc_synth_records('t', visit := {first}, seed := 1)").fetchall()
+        for first in ("'C'", "['c']")
+    )
+    assert sorted(one) == sorted(listed)
     with pytest.raises(duckdb.Error, match="'b' is not known when 'a' is drawn; put it before in argument 'visit'"):
         con.execute("FROM sdc_synth_records('t', predictors := {'a': ['b']})")
 

@@ -135,6 +135,10 @@ class _Names:
             raise unknown("column", name, self.all, where=f"{self._relation.described} (argument '{argument}')")
         return self._places[folded(name)]
 
+    def has(self, name: str) -> bool:
+        """Whether a column is called so."""
+        return folded(name) in self._places
+
     def places(self, names: Sequence[str] | None, argument: str) -> list[int]:
         found = [self.place(name, argument) for name in names or ()]
         if len(set(found)) < len(found):
@@ -356,6 +360,8 @@ def _visited(
     """Whether columns are drawn in the order of their size, and else in which."""
     named = json.loads(visit or "[]") or []
     by_size = named == _BY_SIZE
+    if isinstance(named, str) and not by_size and names.has(named):
+        named = [named]
     if not by_size and not isinstance(named, list):
         raise wrong("visit", f"be a list of columns, or '{_BY_SIZE}'")
     first = [] if by_size else names.places(named, "visit")
