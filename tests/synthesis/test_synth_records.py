@@ -835,7 +835,7 @@ def test_models_of_before_joint_columns_are_still_read(persons: duckdb.DuckDBPyC
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, old.schema) as writer:
             writer.write_table(old)
-        header = stored[1].replace('"format": 2', '"format": 1').replace(', "rules": []', "")
+        header = stored[1].replace('"format": 3', '"format": 1').replace(', "rules": []', "")
         assert header != stored[1]
         persons.execute("UPDATE sdc.synth_models SET arrays = ?, header = ?", [sink.getvalue().to_pybytes(), header])
         assert persons.execute("FROM sdc_synth_records(model := 'm', seed := 1) ORDER BY ALL").fetchall() == drawn
