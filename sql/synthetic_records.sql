@@ -14,7 +14,7 @@ CREATE TABLE IF NOT EXISTS sdc.synth_models (
 --| The stored models of synthetic records.
 --|
 --| @column name VARCHAR: of the model
---| @column method VARCHAR: 'cart', 'independent' or 'bootstrap-noise'
+--| @column method VARCHAR: 'cart', 'independent' or 'bootstrap-noise', or the methods of its columns
 --| @column columns VARCHAR: the columns of its records
 --| @column records BIGINT: the records that it was fitted to
 --| @column bytes BIGINT: its size

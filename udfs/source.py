@@ -221,7 +221,7 @@ def shared_columns(
     return tuple(found)
 
 
-_NOT_VISIBLE = "(temporary tables, data frames and what is not committed are not visible here)"
+_NOT_VISIBLE = "(temporary tables, names of WITH, data frames and what is not committed are not visible here)"
 
 
 def _unknown_table(text: str, cursor: duckdb.DuckDBPyConnection) -> SDCError:

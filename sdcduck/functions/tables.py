@@ -1555,10 +1555,10 @@ def synth_equal_weights(
 
 @table_function("sdc_synth_model")
 def synth_model(
-    con: DuckDBPyConnection, /, name: str, source: str, by: Sequence[str] = (), method: str = "cart",
-    visit: Sequence[str] | str = (), joint: Sequence[str] = (), predictors: Mapping[str, Any] | None = None,
-    minbucket: int = 5, smoothing: str | Mapping[str, Any] | None = None, groups: int = 20,
-    exclude: Sequence[float] = (0,), bounds: Mapping[str, Any] | None = None,
+    con: DuckDBPyConnection, /, name: str, source: str, by: Sequence[str] = (),
+    method: str | Mapping[str, Any] = "cart", visit: Sequence[str] | str = (), joint: Sequence[str] = (),
+    predictors: Mapping[str, Any] | None = None, minbucket: int = 5, smoothing: str | Mapping[str, Any] | None = None,
+    groups: int = 20, exclude: Sequence[float] = (0,), bounds: Mapping[str, Any] | None = None,
     bounds_where: Mapping[str, Any] | None = None, non_negative: Sequence[str] = (),
     round_to: Mapping[str, Any] | None = None, redraws: int = 3, derived: Mapping[str, Any] | None = None,
     train_rows: int | None = None, max_categories: int | None = None, count_zero: bool = True,
@@ -1585,13 +1585,14 @@ def synth_moments(
 def synth_records(
     con: DuckDBPyConnection, /, source: str | None = None, columns: Sequence[str] = (), rows: int | None = None,
     subset: str | None = None, share: float | None = None, details: bool = False, model: str | None = None,
-    by: Sequence[str] = (), method: str = "cart", visit: Sequence[str] | str = (), joint: Sequence[str] = (),
-    predictors: Mapping[str, Any] | None = None, minbucket: int = 5, smoothing: str | Mapping[str, Any] | None = None,
-    groups: int = 20, exclude: Sequence[float] = (0,), bounds: Mapping[str, Any] | None = None,
-    bounds_where: Mapping[str, Any] | None = None, non_negative: Sequence[str] = (),
-    round_to: Mapping[str, Any] | None = None, redraws: int = 3, derived: Mapping[str, Any] | None = None,
-    train_rows: int | None = None, max_categories: int | None = None, count_zero: bool = True,
-    weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None, seed: int | None = None
+    by: Sequence[str] = (), method: str | Mapping[str, Any] = "cart", visit: Sequence[str] | str = (),
+    joint: Sequence[str] = (), predictors: Mapping[str, Any] | None = None, minbucket: int = 5,
+    smoothing: str | Mapping[str, Any] | None = None, groups: int = 20, exclude: Sequence[float] = (0,),
+    bounds: Mapping[str, Any] | None = None, bounds_where: Mapping[str, Any] | None = None,
+    non_negative: Sequence[str] = (), round_to: Mapping[str, Any] | None = None, redraws: int = 3,
+    derived: Mapping[str, Any] | None = None, train_rows: int | None = None, max_categories: int | None = None,
+    count_zero: bool = True, weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None,
+    seed: int | None = None
 ) -> DuckDBPyRelation:
     """Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn
     before."""

@@ -312,3 +312,32 @@ def test_loadings_that_are_none(points: duckdb.DuckDBPyConnection, change: str, 
 def test_more_components_than_there_are(points: duckdb.DuckDBPyConnection) -> None:
     with pytest.raises(duckdb.Error, match="'loadings' must have 2 components: it has 1"):
         points.execute(f"FROM sdc_pca_utility('points', 'told', ['x', 'y'], k := 2, {POINTS})").fetchall()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_without_noise_numbers_are_as_exact_as_they_are(con: duckdb.DuckDBPyConnection, seed: int) -> None:
+    """Also in public units, where private numbers would be put on a grid of 2^-24 of the bounds."""
+    generator = np.random.default_rng(seed)
+    width, records = 1 + seed, [2, 3, 40, 41][seed]
+    points = generator.normal(size=(records, width)) * (1 + np.arange(width))
+    names = [f"Score {place}" for place in range(width)]
+    declared = ", ".join(f'"{name}" DOUBLE' for name in names)
+    con.execute(f"CREATE TABLE scores ({declared})")
+    con.executemany(f"INSERT INTO scores VALUES ({', '.join('?' * width)})", points.tolist())
+    centres, sds = generator.normal(size=width) / 4, 0.5 + generator.random(width)
+    bounds = ", ".join(f"'{name}': [-3, 2.5]" for name in names)
+    units = ", ".join(f"'{name}': {[float(c), float(sd)]}" for name, c, sd in zip(names, centres, sds, strict=True))
+    public = f"bounds := {{{bounds}}}, scaling := {{{units}}}"
+    scaled = (np.clip(points, -3, 2.5) - centres) / sds
+    second = scaled.T @ scaled / records
+    values = np.linalg.eigvalsh(second)
+    found = con.execute(f"SELECT DISTINCT component, eigenvalue FROM sdc_pca('scores', {names}, {public}) ORDER BY 1")
+    assert [value for _, value in found.fetchall()] == pytest.approx(values[::-1].tolist(), abs=1e-12)
+    turned = np.linalg.qr(generator.normal(size=(width, width)))[0]
+    con.execute("CREATE TABLE told (component INTEGER, column_name VARCHAR, loading DOUBLE)")
+    con.executemany("INSERT INTO told VALUES (1, ?, ?)", [*zip(names, turned[0].tolist(), strict=True)])
+    row = con.execute(
+        f"SELECT q, variance FROM sdc_pca_utility('scores', 'told', {names}, k := 1, {public})"
+    ).fetchone()
+    told = turned[0] @ second @ turned[0]
+    assert row == pytest.approx((told / values[-1], told / values.sum()), rel=1e-9)

@@ -405,7 +405,7 @@ def test_the_nearest_table_is_suggested(keyed: duckdb.DuckDBPyConnection, asked:
     keyed.execute("CREATE SCHEMA registers; CREATE TABLE registers.visitors AS SELECT 1 AS id")
     for function in ("sdc_add_record_key", "sdc_check_keys"):
         assert error(keyed, f"FROM {function}('{asked}', unit := 'id')").endswith(
-            f"{function}: unknown table '{asked}'; did you mean '{suggested}'? (temporary tables, data frames and what is not committed are not visible here)"
+            f"{function}: unknown table '{asked}'; did you mean '{suggested}'? (temporary tables, names of WITH, data frames and what is not committed are not visible here)"
         )
     assert "unknown column 'idd' in 'people'; did you mean 'id'?" in error(
         keyed, "FROM sdc_add_record_key('people', unit := 'idd')"

@@ -256,6 +256,11 @@ def test_visit_sequence_and_predictors(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute(r.format("seed := 1")).fetchall() == [(1.0, 1.0)]
     alone = con.execute(r.format("predictors := {'a': [], 'b': ['a']}")).fetchall()
     assert alone == [(1.0, 0.0)]
+    one, listed = (
+        con.execute(f"FROM sdc_synth_records('t', visit := {first}, seed := 1)").fetchall()
+        for first in ("'C'", "['c']")
+    )
+    assert sorted(one) == sorted(listed)
     with pytest.raises(duckdb.Error, match="'b' is not known when 'a' is drawn; put it before in argument 'visit'"):
         con.execute("FROM sdc_synth_records('t', predictors := {'a': ['b']})")
 
@@ -830,7 +835,7 @@ def test_models_of_before_joint_columns_are_still_read(persons: duckdb.DuckDBPyC
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, old.schema) as writer:
             writer.write_table(old)
-        header = stored[1].replace('"format": 2', '"format": 1').replace(', "rules": []', "")
+        header = stored[1].replace('"format": 3', '"format": 1').replace(', "rules": []', "")
         assert header != stored[1]
         persons.execute("UPDATE sdc.synth_models SET arrays = ?, header = ?", [sink.getvalue().to_pybytes(), header])
         assert persons.execute("FROM sdc_synth_records(model := 'm', seed := 1) ORDER BY ALL").fetchall() == drawn

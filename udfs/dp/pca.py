@@ -77,6 +77,16 @@ class _Scaled:
         ends = np.array([max(-column.least, column.most) / GRID for column in self.columns])
         return float(np.sqrt(((ends * self.widths) ** 2).sum()))
 
+    @property
+    def scores(self) -> list[str]:
+        """SQL for the numbers in standard units, between their bounds; NULL is the middle of these."""
+        made = []
+        for column, width in zip(self.columns, self.widths.tolist(), strict=True):
+            x = f"coalesce({identifier(column.name)}::DOUBLE, {column.low + (column.high - column.low) / 2!r})"
+            inside = f"least(greatest({x}, {column.low!r}), {column.high!r})"
+            made.append(f"(({inside} - {column.centre!r}) / {column.unit!r} * {width!r})")
+        return made
+
     def second(self, moments: Moments, records: int | None = None) -> Floats:
         """The mean of products, in standard units."""
         return moments.second(records) * np.outer(self.widths, self.widths)
@@ -182,29 +192,36 @@ def _private(
 
 
 def _second(session: Session, relation: Source, names: Sequence[str], scaled: _Scaled | None, nulls: str) -> Floats:
-    """The matrix as it is: in public units, or in those that the data have."""
+    """The matrix as it is: in public units, or in those that the data have.
+
+    Nobody adds noise to it, so numbers are not put on the grid of the private one.
+    """
+    quoted = [identifier(name) for name in names]
     with reads(session.cursor()) as cursor:
-        if scaled is not None:
-            return scaled.second(enough(moments_of(cursor, relation, scaled.columns, nulls).get(None), 2))
-        quoted = [identifier(name) for name in names]
         told = ", ".join(f"avg({name}::DOUBLE), stddev_pop({name}::DOUBLE)" for name in quoted)
-        gaps = " OR ".join(f"{name} IS NULL OR NOT isfinite({name}::DOUBLE)" for name in quoted)
-        row = cursor.execute(f"SELECT count(*), count(*) FILTER ({gaps}) FROM {relation.sql}").fetchall()[0]
-        if row[1]:
+        wild = " OR ".join(f"NOT isfinite({name}::DOUBLE)" for name in quoted)
+        missing = " OR ".join(f"{name} IS NULL" for name in quoted)
+        counted = f"count(*), count(*) FILTER (coalesce({wild}, false)), count(*) FILTER ({missing})"
+        rows, infinite, gaps = cursor.execute(f"SELECT {counted} FROM {relation.sql}").fetchall()[0]
+        if infinite or (gaps and scaled is None):
             raise SDCError("a record has NULL, NaN or an infinite number in one of the columns")
-        if row[0] < 2:
-            raise SDCError("there are fewer than 2 records")
-        told_of = cursor.execute(f"SELECT {told} FROM {relation.sql}").fetchall()[0]
-        scores = [
-            f"(({name}::DOUBLE - {mean!r}) / {sd!r})"
-            for name, mean, sd in zip(quoted, told_of[::2], told_of[1::2], strict=True)
-            if sd > 0
-        ]
-        if len(scores) < len(names):
-            constant = [name for name, sd in zip(names, told_of[1::2], strict=True) if not sd > 0]
+        if gaps and nulls == "refuse":
             raise SDCError(
-                f"column '{constant[0]}' is the same in all records, and has no standard units: leave it out"
+                "a record has NULL in one of the columns: nulls := 'middle' takes it for the middle of its bounds"
             )
+        if rows < 2:
+            raise SDCError("there are fewer than 2 records")
+        if scaled is not None:
+            scores = scaled.scores
+        else:
+            found = cursor.execute(f"SELECT {told} FROM {relation.sql}").fetchall()[0]
+            units = list(zip(quoted, found[::2], found[1::2], strict=True))
+            constant = [name for name, (_, _, sd) in zip(names, units, strict=True) if not sd > 0]
+            if constant:
+                raise SDCError(
+                    f"column '{constant[0]}' is the same in all records, and has no standard units: leave it out"
+                )
+            scores = [f"(({name}::DOUBLE - {mean!r}) / {sd!r})" for name, mean, sd in units]
         products = ", ".join(f"avg({scores[i]} * {scores[j]})" for i, j in upper(len(scores)))
         return mirrored(cursor.execute(f"SELECT {products} FROM {relation.sql}").fetchall()[0])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,6 +23,8 @@ from sdcduck.methods.synthesis.records import (
     fit,
     random_subset,
 )
+from sdcduck.methods.synthesis.regressions import CATEGORIES, MOST_TERMS, Predictor, terms_of
+from sdcduck.methods.synthesis.regressions import METHODS as REGRESSIONS
 from sdcduck.methods.synthesis.trees import INFINITY, LARGEST_SAMPLE, MINUS_INFINITY, NAN, NULL
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.seeds import stream_of
@@ -128,7 +130,8 @@ def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int6
         column, how = columns[place], plan.outputs[place].encoding
         widths, step, ends = None, 0.0, (-math.inf, math.inf)
         unchanged = np.array(plan.exclude if how.scale else (), np.float64) * (how.scale or 1.0)
-        only_if_fine = plan.smoothed.get(place)
+        is_new = plan.methods.get(place) == "norm"  # and fine without noise
+        only_if_fine = None if is_new else plan.smoothed.get(place)
         if only_if_fine is not None and column.size:
             assert column.values is not None
             used, counts = _counted(column, training)
@@ -143,7 +146,7 @@ def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int6
             if noise is not None:
                 widths = np.zeros(column.size)
                 widths[used] = noise
-        if widths is None and only_if_fine is not False and place not in (*plan.bounds, *plan.bases):
+        if widths is None and only_if_fine is not False and place not in (*plan.bounds, *plan.bases) and not is_new:
             continue
         low, high = plan.bounds.get(place, ends)
         whole = how.kind == "i"
@@ -203,6 +206,34 @@ def _checked_categories(plan: Plan, columns: Sequence[Encoded | None]) -> dict[i
     return most
 
 
+def _check_regressions(
+    plan: Plan, columns: Sequence[Column], predictors: Mapping[int, Sequence[int]],
+    strata: Sequence[NDArray[np.int64]],
+) -> None:  # fmt: skip
+    """That regressions have as many values, and as few effects, as their methods need."""
+    for place, how in plan.methods.items():
+        name = plan.outputs[place].name
+        for records in strata if how in REGRESSIONS else ():
+            outputs = 1
+            if how in CATEGORIES:
+                values = len(np.unique(columns[place].codes[records]))
+                if how == "logreg" and values > 2:
+                    raise SDCError(
+                        f"method 'logreg' is for two values, and column '{name}' has {values} (NULL is one): 'polyreg'"
+                    )
+                outputs = max(values - 1, 1)
+            used = [
+                Predictor(other, columns[other].codes[records], columns[other].size, columns[other].values)
+                for other in predictors[place]
+            ]
+            effects = (1 + terms_of(used)) * outputs
+            if effects > MOST_TERMS:
+                raise SDCError(
+                    f"the regression of column '{name}' has {effects} coefficients, more than {MOST_TERMS}: give fewer "
+                    "or coarser 'predictors', or the method 'cart'"
+                )
+
+
 def fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> Generator:
     """Read the records and fit the model."""
     encoded, chosen = _read(session, plan)
@@ -238,10 +269,11 @@ def fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> 
         ]
         for place, others in plan.predictors.items()
     }
+    _check_regressions(plan, columns, predictors, strata)
     model = fit(
         columns, plan.visit, predictors, strata, plan.by, _treatments(plan, columns, training), method=plan.method,
         smallest_leaf=plan.smallest_leaf, count_zero=plan.count_zero, joint=plan.joint,
-        near_constant=plan.near_constant, check=shown_checkpoint(),
+        near_constant=plan.near_constant, methods=plan.methods, check=shown_checkpoint(),
     )  # fmt: skip
     dictionaries = tuple(None if column is None else column.dictionary for column in encoded)
     generator = Generator(

@@ -13,7 +13,8 @@ import duckdb
 
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.registry import Session
-from sdcduck.methods.synthesis.records import METHODS
+from sdcduck.methods.synthesis.records import COLUMN_METHODS, METHODS
+from sdcduck.methods.synthesis.regressions import NUMBERS
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import choice, is_finite, struct, whole, wrong
 from sdcduck.udfs.arguments import share as a_share
@@ -72,6 +73,8 @@ class Plan:
         by: places of the columns whose values make strata.
         joint: places of the columns that are drawn as whole combinations.
         bounded: places of the columns with bounds, conditional ones too.
+        method: of all columns.
+        methods: by place, of those that have another one.
         smoothed: places of the numbers that get noise, and of each whether only if its values are so fine that they
             name a person.
         bounds: by place, the least and largest value, encoded.
@@ -92,6 +95,7 @@ class Plan:
     joint: tuple[int, ...]
     bounded: tuple[int, ...]
     method: str
+    methods: dict[int, str]
     smallest_leaf: int
     smoothed: dict[int, bool]
     groups: int
@@ -107,6 +111,11 @@ class Plan:
     partial: bool
     unique_copies: bool | None
     seed: int | None
+
+    @property
+    def methods_told(self) -> str:
+        """The methods of all columns that are drawn."""
+        return ", ".join(sorted({self.methods.get(place, self.method) for place in self.visit}))
 
     def most_categories(self, texts: int) -> int:
         """Different texts that a column with so many of them may have: names must not be learnt from a short list."""
@@ -134,6 +143,10 @@ class _Names:
         if folded(name) not in self._places:
             raise unknown("column", name, self.all, where=f"{self._relation.described} (argument '{argument}')")
         return self._places[folded(name)]
+
+    def has(self, name: str) -> bool:
+        """Whether a column is called so."""
+        return folded(name) in self._places
 
     def places(self, names: Sequence[str] | None, argument: str) -> list[int]:
         found = [self.place(name, argument) for name in names or ()]
@@ -264,6 +277,43 @@ def bounded_by_rules(output: Output) -> str:
     return f"CASE WHEN {unchanged} THEN {name} {clash}ELSE {value} END"
 
 
+def _method(text: str | None) -> tuple[str, dict[str, Any] | str]:
+    """The method of all columns, and what is said of single ones: by name, or 'parametric'."""
+    given = None if text is None else json.loads(text)
+    if isinstance(given, dict):
+        return "cart", given
+    if given is not None and not isinstance(given, str):
+        raise wrong("method", f"be one of {', '.join(map(repr, _METHODS))}", _METHODS_EXAMPLE)
+    how = choice(given, "method", _METHODS)
+    return ("cart", how) if how == _PARAMETRIC else (how, {})
+
+
+_PARAMETRIC, _METHODS_EXAMPLE = "parametric", "or by column, such as {'income': 'normrank', 'sex': 'logreg'}"
+_METHODS = (*METHODS, _PARAMETRIC)
+
+
+def _methods(
+    names: _Names, outputs: Sequence[Output], drawn: Sequence[int], joint: Sequence[int], given: dict[str, Any] | str
+) -> dict[int, str]:
+    """The columns that are not drawn from trees as the others are."""
+    if isinstance(given, str):
+        alone = (place for place in drawn if place not in joint)
+        return {place: "normrank" if outputs[place].encoding.is_number else "polyreg" for place in alone}
+    found = names.by_place(given, "method")
+    for place, how in found.items():
+        name = outputs[place].name
+        choice(None if how is None else str(how), "method", COLUMN_METHODS, each=True)
+        if place not in drawn:
+            raise SDCError(f"argument 'method' names '{name}', which is not drawn")
+        if place in joint:
+            raise SDCError(f"argument 'method' names '{name}', which is drawn with others ('joint')")
+        if how in NUMBERS and not outputs[place].encoding.is_number:
+            raise SDCError(f"method '{how}' is for numbers and dates, and column '{name}' holds categories: 'polyreg'")
+        if how == "norm":
+            _check_changeable(outputs[place], drawn, place, "method")
+    return {place: str(how) for place, how in found.items() if how != "cart"}
+
+
 def _smoothed(
     names: _Names, outputs: Sequence[Output], drawn: Sequence[int], text: str | None, method: str
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -323,7 +373,7 @@ def _predictors(
 
 # What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
-    [], "cart", "[]", None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None, None, True,
+    [], '"cart"', "[]", None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None, None, True,
     None,
 )  # fmt: skip
 ARGUMENT_NAMES = (
@@ -356,6 +406,8 @@ def _visited(
     """Whether columns are drawn in the order of their size, and else in which."""
     named = json.loads(visit or "[]") or []
     by_size = named == _BY_SIZE
+    if isinstance(named, str) and not by_size and names.has(named):
+        named = [named]
     if not by_size and not isinstance(named, list):
         raise wrong("visit", f"be a list of columns, or '{_BY_SIZE}'")
     first = [] if by_size else names.places(named, "visit")
@@ -423,7 +475,7 @@ def read_plan(
     Raises:
         SDCError: one of them cannot be used.
     """
-    how = choice(method, "method", METHODS)
+    how, single = _method(method)
     if how == "cart" and find_spec("sklearn") is None:
         raise SDCError("method := 'cart' needs scikit-learn: pip install 'sdcduck[synthesis]'")
     cursor = session.cursor()
@@ -469,6 +521,7 @@ def read_plan(
         joint=tuple(together),
         bounded=tuple(sorted({*ordinary, *(place for place, output in enumerate(outputs) if output.rules)})),
         method=how,
+        methods=_methods(names, outputs, order, together, single),
         smallest_leaf=whole(minbucket, "minbucket", least=1),
         # Fine ones not beside kept records, which show what is real, and not where copies are asked for.
         smoothed=dict.fromkeys(smoothed, False)

@@ -39,7 +39,7 @@ from sdcduck.udfs.synthesis.plan import (
 )
 
 _MOST_ROWS = 10**12
-_FORMAT = 2
+_FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -207,13 +207,13 @@ def plan_synth_model(
             raise SDCError("there are no records to learn from")
         header = Header(plan.outputs, plan.visit, plan.bounded, plan.redraws, plan.unique_copies)
         stored = catalog.SynthModel(
-            called, plan.method, ", ".join(output.name for output in plan.outputs), records, header.text(),
+            called, plan.methods_told, ", ".join(output.name for output in plan.outputs), records, header.text(),
             _to_bytes(generator),
         )  # fmt: skip
         confirm()  # somebody who interrupted the statement must not find it stored
         catalog.store_synth_model(session.cursor(), stored)
         return pa.table(
-            {"name": [called], "method": [plan.method], "records": [records], "bytes": [len(stored.arrays)]}
+            {"name": [called], "method": [plan.methods_told], "records": [records], "bytes": [len(stored.arrays)]}
         )
 
     return Rows(store)

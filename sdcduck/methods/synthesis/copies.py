@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdcduck.methods.synthesis.records import Model, draw, stratum_of
+from sdcduck.methods.synthesis.regressions import new_numbers
 
 MOST_DRAWS = 100
 """How often a record is drawn before it is given up."""
@@ -97,12 +98,15 @@ def without_noise(model: Model, codes: NDArray[np.int32]) -> NDArray[np.int32]:
     """Of the columns that have noise: the codes of values that get none, since many share them, and one for all others.
 
     Records with such values are copies more often than others; their share would fall if anything might come instead.
+    So would that of what is missing where all numbers are new ones of a regression.
     """
-    ends = np.append(model.values_at[1:], len(model.values))
+    ends, new = np.append(model.values_at[1:], len(model.values)), new_numbers(model)
     kept = []
     for column in np.flatnonzero(model.treated):
         widths = model.bandwidths[model.values_at[column] : ends[column]]
-        if (widths > 0).any():
+        if column in new:
+            kept.append(np.minimum(codes[:, column], 0))
+        elif (widths > 0).any():
             of_column = codes[:, column]
             kept.append(np.where((of_column >= 0) & (widths[np.maximum(of_column, 0)] > 0), _NEW, of_column))
     return np.column_stack(kept) if kept else np.empty((len(codes), 0), np.int32)

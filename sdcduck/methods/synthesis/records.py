@@ -11,7 +11,7 @@ diversity.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,14 @@ from numpy.typing import NDArray
 
 from sdcduck.methods.compiled import njit
 from sdcduck.methods.synthesis.draws import _GAMMA, _normal, _start, _uniform, random_bits
+from sdcduck.methods.synthesis.regressions import (
+    CATEGORIES,
+    Fitted,
+    Predictor,
+    draw_regressions,
+    sound,
+)
+from sdcduck.methods.synthesis.regressions import METHODS as REGRESSIONS
 from sdcduck.methods.synthesis.trees import (
     INFINITY,
     MINUS_INFINITY,
@@ -30,6 +38,8 @@ from sdcduck.methods.synthesis.trees import (
 )
 
 METHODS = ("cart", "independent", "bootstrap-noise")
+COLUMN_METHODS = ("cart", "sample", *REGRESSIONS)
+"""Of single columns, beside those of all."""
 _SPECIAL = 4  # codes of values that are no finite number: -1 to -4
 
 
@@ -74,6 +84,10 @@ class Treatment:
     whole: bool = False
 
 
+def _nothing() -> NDArray[Any]:
+    return np.empty(0)
+
+
 @dataclass(frozen=True)
 class Model:
     """A fitted model as arrays, which can be stored.
@@ -96,6 +110,10 @@ class Model:
         low, high, base, whole: [c] as in `Treatment`.
         strata_sizes: [s] original records.
         strata_codes: [s * c] codes of the columns that are the same in all records of a stratum.
+        regression: [s * v] the regression that the column is drawn from, -1: a tree; none at all: all are trees.
+        regressions, terms, effects, fits, classes: of all regressions, as in `Fitted`.
+        known_at: [c] where in ``known`` the values of a predictor of regressions begin, -1: it is none.
+        known: the distinct values of these.
     """
 
     visit: NDArray[np.int64]
@@ -118,6 +136,14 @@ class Model:
     whole: NDArray[np.uint8]
     strata_sizes: NDArray[np.int64]
     strata_codes: NDArray[np.int32]
+    regression: NDArray[np.int64] = field(default_factory=_nothing)
+    regressions: NDArray[np.int64] = field(default_factory=_nothing)
+    terms: NDArray[np.int64] = field(default_factory=_nothing)
+    effects: NDArray[np.float64] = field(default_factory=_nothing)
+    fits: NDArray[np.float64] = field(default_factory=_nothing)
+    classes: NDArray[np.int32] = field(default_factory=_nothing)
+    known_at: NDArray[np.int64] = field(default_factory=_nothing)
+    known: NDArray[np.float64] = field(default_factory=_nothing)
 
     def arrays(self) -> dict[str, NDArray[np.generic]]:
         """The arrays by name."""
@@ -133,7 +159,7 @@ class Model:
         nodes = self.nodes.reshape(-1, _FIELDS)
         count, inner = len(nodes), nodes[:, 0] >= 0
         children, at, sizes = nodes[inner, 3:5], self.donors_at[~inner], self.donors_size[~inner]
-        sound = (
+        fits_together = (
             len(self.state_roots) == len(self.value_roots) == strata * len(self.visit)
             and len(self.strata_codes) == strata * columns
             and all(len(array) == count for array in (self.donors_at, self.donors_size, self.diversity))
@@ -151,8 +177,9 @@ class Model:
             and bool((sizes > 0).all() and (at + sizes <= len(self.donors)).all())
             and _within(self.donors, -_SPECIAL, 2**31)
             and bool((self.strata_sizes > 0).all())
+            and sound(self)
         )
-        if not sound:
+        if not fits_together:
             raise ValueError("the stored model is damaged")
 
 
@@ -246,17 +273,18 @@ def fit(
     columns: Sequence[Column], visit: Sequence[int], predictors: Mapping[int, Sequence[int]],
     strata: Sequence[NDArray[np.int64]], by: Sequence[int], treatments: Mapping[int, Treatment], *, method: str,
     smallest_leaf: int, count_zero: bool = True, joint: Sequence[int] = (), near_constant: bool = True,
-    check: Callable[[int, int], None] = lambda done, total: None,
+    methods: Mapping[int, str] | None = None, check: Callable[[int, int], None] = lambda done, total: None,
 ) -> Model:  # fmt: skip
     """Fit one model a stratum.
 
     columns: of the original records. visit: places of the columns to be drawn, in this order. predictors: by column,
     the columns that it may depend on: kept ones, or drawn before it. strata: places of the training records, in
     canonical order. by: the columns that are the same within a stratum. joint: columns whose combinations come whole.
-    near_constant: whether predictors that hardly vary in a stratum are used there.
+    near_constant: whether predictors that hardly vary in a stratum are used there. methods: of columns that are not
+    drawn from trees: one of `COLUMN_METHODS`.
     """
-    growing = _Growing(count_zero=count_zero)
-    states, values = [], []
+    growing, regressions = _Growing(count_zero=count_zero), Fitted()
+    states, values, of_step = [], [], []
     total = len(strata) * len(visit)
     for records in strata:
         known = set() if near_constant else {other for place in visit for other in predictors[place]}
@@ -265,13 +293,15 @@ def fit(
             column = columns[place]
             codes = column.codes[records]
             together = method == "bootstrap-noise" or place in joint
-            if method == "cart" and not together:
-                used = [other for other in predictors[place] if other not in unused]
-                depends = [(columns[other].codes[records], columns[other]) for other in used]
-                state, value = _grow(growing, column, codes, depends, used, smallest_leaf)
-            else:
-                state = -1
+            how = "sample" if together or method != "cart" else (methods or {}).get(place, "cart")
+            used = [other for other in predictors[place] if other not in unused]
+            depends = [(columns[other].codes[records], columns[other]) for other in used]
+            regression = state = -1
+            if how == "sample":
                 value = growing.add(single_leaf(len(codes)), codes, (), column.zero, sort=not together)
+            else:
+                state, value, regression = _grow(growing, regressions, column, codes, depends, used, smallest_leaf, how)
+            of_step.append(regression)
             states.append(state)
             values.append(value)
             check(len(states), total)
@@ -279,6 +309,9 @@ def fit(
     sizes = [0 if treatment is None else columns[place].size for place, treatment in enumerate(treated)]
     nothing = np.empty(0, np.float64)
     arrays = growing.arrays()
+    if regressions.fields:
+        arrays |= {"regression": np.array(of_step, np.int64), **regressions.arrays()}
+        arrays["known_at"], arrays["known"] = _known(columns, arrays["terms"])
     return Model(
         **arrays,
         visit=np.array(visit, np.int64),
@@ -333,26 +366,50 @@ _MOST_RATIO = 95, 5
 
 
 def _grow(
-    growing: _Growing, column: Column, codes: NDArray[np.int32],
-    depends: list[tuple[NDArray[np.int32], Column]], predictors: Sequence[int], smallest_leaf: int,
-) -> tuple[int, int]:  # fmt: skip
-    """The trees of one column of one stratum: what kind of value there is, then the value."""
+    growing: _Growing, regressions: Fitted, column: Column, codes: NDArray[np.int32],
+    depends: list[tuple[NDArray[np.int32], Column]], predictors: Sequence[int], smallest_leaf: int, how: str,
+) -> tuple[int, int, int]:  # fmt: skip
+    """The trees of one column of one stratum: what kind of value there is, then the value; or its regression."""
     given = [(other, known.size, known.values is None) for other, known in depends]
+
+    def regressed(chosen: NDArray[np.bool_]) -> tuple[int, int]:
+        used = [
+            Predictor(place, other[chosen], known.size, known.values)
+            for place, (other, known) in zip(predictors, depends, strict=True)
+        ]
+        regression, donors = regressions.add(how, codes[chosen], column.values, used, smallest_leaf)
+        return growing.add(single_leaf(len(donors)), donors, (), column.zero, sort=False), regression
+
+    if how in CATEGORIES:
+        return -1, *regressed(np.ones(len(codes), bool))
     if column.values is None:
         # NULL is one more category.
         classes = np.unique(codes, return_inverse=True)[1].astype(np.int64)
-        return -1, growing.add(fit_tree(classes, given, smallest_leaf), codes, predictors, column.zero, sort=True)
+        return -1, growing.add(fit_tree(classes, given, smallest_leaf), codes, predictors, column.zero, sort=True), -1
     finite = codes >= 0
-    state = value = -1
+    state = value = regression = -1
     if not finite.all():
         kinds = np.where(finite, 0, codes).astype(np.int32)
         classes = np.unique(kinds, return_inverse=True)[1].astype(np.int64)
         state = growing.add(fit_tree(classes, given, smallest_leaf), kinds, predictors, 0, sort=True)
     if finite.any():
+        if how in REGRESSIONS:
+            return state, *regressed(finite)
         some = [(other[finite], size, category) for other, size, category in given]
         tree = fit_tree(column.values[codes[finite]], some, smallest_leaf)
         value = growing.add(tree, codes[finite], predictors, column.zero, sort=True)
-    return state, value
+    return state, value, regression
+
+
+def _known(columns: Sequence[Column], terms: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """The values of the numbers that regressions depend on, and where those of each column begin."""
+    at, known = np.full(len(columns), -1, np.int64), [np.empty(0)]
+    for place in np.unique(terms.reshape(-1, 3)[:, 0]).tolist():
+        values = columns[place].values
+        if values is not None:
+            at[place] = sum(map(len, known))
+            known.append(values)
+    return at, np.concatenate(known)
 
 
 def stratum_of(model: Model, numbers: NDArray[np.int64], rows: int) -> NDArray[np.int64]:
@@ -380,12 +437,22 @@ def draw(
     """
     shape = codes.shape
     results = np.zeros(shape), np.zeros(shape, np.uint8), np.full(shape, -1, np.int32)
-    _draw(
-        numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots, model.value_roots, model.nodes,
-        model.donors_at, model.donors_size, model.diversity, model.donors, np.append(model.orders, np.int32(-1)),
-        model.shared, model.treated, model.values_at, model.values, model.bandwidths, model.low, model.high, model.base,
-        model.whole, *results,
-    )  # fmt: skip
+    orders, steps = np.append(model.orders, np.int32(-1)), len(model.visit)
+    of_step = model.regression.reshape(-1, max(steps, 1)) if len(model.regression) else np.full((1, steps), -1)
+    begin = 0
+    # Trees are walked as far as there are only these. A regression comes after its column was drawn from all donors,
+    # which settles what is missing, and replaces the values of this draw.
+    for position in [*np.flatnonzero((of_step >= 0).any(axis=0)).tolist(), steps]:
+        end = min(position + 1, steps)
+        _draw(
+            begin, end, numbers, strata, codes, chosen, seed, redraws, model.visit, model.state_roots,
+            model.value_roots, model.nodes, model.donors_at, model.donors_size, model.diversity, model.donors, orders,
+            model.shared, model.treated, model.values_at, model.values, model.bandwidths, model.low, model.high,
+            model.base, model.whole, *results,
+        )  # fmt: skip
+        begin = end
+        if position < steps:
+            draw_regressions(model, position, numbers, strata, codes, chosen, seed, redraws, results[0], results[1])
     return results
 
 
@@ -446,9 +513,9 @@ def _unusual(nodes, node, code, category):  # type: ignore[no-untyped-def]
 
 @njit(cache=True, nogil=True)
 def _draw(  # type: ignore[no-untyped-def]
-    numbers, strata, codes, chosen, seed, redraws, visit, state_roots, value_roots, nodes, donors_at, donors_size,
-    diverse, donors, orders, shared, treated, values_at, values, bandwidths, low, high, base, whole, results, changed,
-    diversity_of,
+    begin, end, numbers, strata, codes, chosen, seed, redraws, visit, state_roots, value_roots, nodes, donors_at,
+    donors_size, diverse, donors, orders, shared, treated, values_at, values, bandwidths, low, high, base, whole,
+    results, changed, diversity_of,
 ):  # fmt: skip
     count = 0
     drawn = np.empty(len(numbers), np.int64)
@@ -459,7 +526,7 @@ def _draw(  # type: ignore[no-untyped-def]
     drawn = drawn[:count]
     left, roots, leaves = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int64)
     # Column by column, so that a tree stays near while all records walk down it.
-    for position in range(len(visit)):
+    for position in range(begin, end):
         column, together = visit[position], shared[position] != 0
         # What kind of value there is: for some records that is all.
         asked = 0
