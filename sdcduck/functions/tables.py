@@ -1263,7 +1263,8 @@ def reconstruct(
 def record_swap(
     con: DuckDBPyConnection, /, source: str, household: str | None = None, hierarchy: Sequence[str] = (),
     similar: Sequence[str] | Sequence[Sequence[str]] = (), keys: Sequence[str] = (), k: int = 3, swaprate: float = 0.05,
-    carry_along: Sequence[str] = (), return_swapped_id: bool = False, seed: int | None = None
+    carry_along: Sequence[str] = (), return_swapped_id: bool = False, seed: int | None = None, risk: Sequence[str] = (),
+    threshold: float | None = None
 ) -> DuckDBPyRelation:
     """Households that stand out change place with similar households of other areas."""
 
@@ -1272,7 +1273,7 @@ def record_swap(
 def record_swap_report(
     con: DuckDBPyConnection, /, source: str, household: str | None = None, hierarchy: Sequence[str] = (),
     similar: Sequence[str] | Sequence[Sequence[str]] = (), keys: Sequence[str] = (), k: int = 3, swaprate: float = 0.05,
-    carry_along: Sequence[str] = (), seed: int | None = None
+    carry_along: Sequence[str] = (), seed: int | None = None, risk: Sequence[str] = (), threshold: float | None = None
 ) -> DuckDBPyRelation:
     """What `sdc_record_swap` with the same arguments does: who was at risk, who moved, and why the others did not."""
 
