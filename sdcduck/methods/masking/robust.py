@@ -60,7 +60,9 @@ def _grouped(points, order, k, groups, made, place, until):  # type: ignore[no-u
         for other in range(len(points)):
             far[other] = np.inf
             if groups[other] < 0:
-                far[other] = ((points[other] - points[first]) ** 2).sum()
+                far[other] = 0.0
+                for column in range(points.shape[1]):
+                    far[other] += (points[other, column] - points[first, column]) ** 2
         if made == len(points) // k - 1:
             for other in range(len(points)):
                 if groups[other] < 0:
@@ -81,8 +83,8 @@ def bulk(points: Matrix) -> Indices:
     Raises:
         SingularError: most records lie in a plane.
 
-    >>> line = np.linspace(-1, 1, 20)
-    >>> bulk(np.column_stack([np.append(line, 50), np.append(line**2, 50)])).tolist() == list(range(20))
+    >>> grid = np.arange(12.0)
+    >>> bulk(np.column_stack([np.append(grid % 4, 50), np.append(grid // 4, 50)])).tolist() == list(range(12))
     True
     """
     count, width = points.shape

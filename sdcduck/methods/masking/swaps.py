@@ -82,7 +82,7 @@ def swapped_within(order: Indices, values: Floats, most: float, bits: NDArray[np
     order, bits: as in `swapped_ranks`. values: float64 (n,). most: at least 0.
 
     >>> swapped_within(np.arange(3), np.array([0.0, 1, 9]), 2.0, np.zeros(3, np.uint64))
-    (array([1, 0, 2]), 1)
+    (array([1, 0, 2]), 2)
     """
     fits, fails, best = 0, len(order), np.arange(len(bits))
     while fails - fits > 1:

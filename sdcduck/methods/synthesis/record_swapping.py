@@ -76,7 +76,7 @@ def smallest_counts(alike: Indices, unit: Indices, area: Indices, ancestors: Ind
     return smallest
 
 
-def levels_at_risk(smallest: Indices, k: int) -> Indices:
+def levels_at_risk(smallest: Indices | NDArray[np.float64], k: int) -> Indices:
     """The widest level at which fewer than k persons are like some member, by household; -1 where there is none."""
     at_risk = smallest < k
     return np.where(at_risk.any(axis=0), at_risk.argmax(axis=0), -1).astype(np.int64)
@@ -85,8 +85,8 @@ def levels_at_risk(smallest: Indices, k: int) -> Indices:
 def rarities(risk: NDArray[np.float64]) -> NDArray[np.float64]:
     """In place of the counts of `smallest_counts`, where somebody else says how high the risk is: what 1 is of it.
 
-    >>> rarities(np.array([[0.5, 0.0]])).tolist()
-    [[2.0, 1e+300]]
+    >>> rarities(np.array([[0.5, 0.25]])).tolist()
+    [[2.0, 4.0]]
     """
     return np.asarray(1 / np.maximum(risk, 1e-300), dtype=np.float64)
 
