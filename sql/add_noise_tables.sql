@@ -13,7 +13,8 @@
 --| | `romm` | blocks of 17 records by lot are turned around their means by random orthogonal matrices | the same, and sums |
 --| | `outdect` | as `additive`, only on records far from the others | all records near the medians |
 --|
---| In sdcMicro `noise` is 100 times this for `additive`, and 100 times its square for `correlated`.
+--| In sdcMicro `noise` is 100 times this for `additive`, and 100 times its square for `correlated`; `delta` of its `correlated2`
+--| is this. There the noise of each column is by itself, so that variances are kept and covariances shrink.
 --|
 --| What is drawn for a record depends on `seed`, the column, the record and the secret of the connection, if there is one:
 --| the noise is the same in each release, and cannot be averaged away. With `additive` and `sd` no other record changes it.

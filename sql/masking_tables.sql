@@ -18,6 +18,7 @@
 --| | `single` | k records in turn, sorted by the first of the columns, as sdcMicro does |
 --| | `simple` | k records in turn, in the order of `id`, as sdcMicro does with records as they come |
 --| | `pca` | k records in turn, sorted by the first principal component, as sdcMicro does |
+--| | `rmd` | in turn the record farthest from the bulk, by the robust Mahalanobis distance, with the k - 1 nearest to it |
 --|
 --| No record can be told from the k - 1 others of its group by the columns that are masked together, whatever else is
 --| known of these; columns that are not named stay as they are, and may tell it, and so may columns that are masked in
@@ -66,7 +67,7 @@
 --| North  | 30.25 | 2250.0 |        3 |          4
 --| North  | 30.25 | 2250.0 |        3 |          4
 --| South  | 30.25 | 2250.0 |        3 |          4
---| @source Domingo-Ferrer and Torra (2005); Solanas and Martinez-Balleste (2006); Hansen and Mukherjee (2003); Castro, Gentile and Spagnolo-Arrizabalaga (2022); R package sdcMicro
+--| @source Domingo-Ferrer and Torra (2005); Solanas and Martinez-Balleste (2006); Templ and Meindl (2008); Hansen and Mukherjee (2003); Castro, Gentile and Spagnolo-Arrizabalaga (2022); R package sdcMicro
 
 --| sdc_microaggregate_quality(original, protected, columns := [], id := NULL, weight := NULL) -> TABLE
 --| What masking by groups has done: how many records share their values, and how much variation is lost.

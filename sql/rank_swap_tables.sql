@@ -1,6 +1,6 @@
 -- Rank swapping and data shuffling: the values of columns in another order. All of it needs Python.
 
---| sdc_rank_swap(source, columns := [], p := NULL, correlation := NULL, top := 0.0, bottom := 0.0, by := [], id := NULL, nulls := 'refuse', seed := 0) -> TABLE
+--| sdc_rank_swap(source, columns := [], p := NULL, correlation := NULL, top := 0.0, bottom := 0.0, by := [], id := NULL, nulls := 'refuse', seed := 0, k0 := NULL) -> TABLE
 --| Records that have changed values with others near them in rank, each column by itself.
 --|
 --| Two records change places if their ranks differ by at most a share `p` of all records, by lot; few find no partner and stay.
@@ -21,6 +21,9 @@
 --| @arg id VARCHAR: a column that is different in each record, and identifies it; NULL: the values of all columns do
 --| @arg nulls VARCHAR: what is done with NULL in `columns`: `refuse`, or `keep`, it stays NULL
 --| @arg seed BIGINT: what is drawn, beside the record and the secret of the connection; keep it
+--| @arg k0 DOUBLE: in place of `p`: the values of a column move as far as they can by at most `k0` times their mean in the root
+--|     mean square; then the mean of a random subset of N records moves by at most 2 k0 / sqrt(N) of itself, but in one case of
+--|     twenty. Of a column with extreme values give `top`, too
 --| @column .. as in `source`: its columns
 --| @example
 --| SELECT p.age, p.income, m.income AS swapped

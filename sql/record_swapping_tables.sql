@@ -1,6 +1,6 @@
 -- Targeted record swapping.
 
---| sdc_record_swap(source, household := NULL, hierarchy := [], similar := [], keys := [], k := 3, swaprate := 0.05, carry_along := [], return_swapped_id := false, seed := NULL) -> TABLE
+--| sdc_record_swap(source, household := NULL, hierarchy := [], similar := [], keys := [], k := 3, swaprate := 0.05, carry_along := [], return_swapped_id := false, seed := NULL, risk := [], threshold := NULL) -> TABLE
 --| Households that stand out change place with similar households of other areas.
 --|
 --| A person is at risk in an area where fewer than `k` persons have the same risk variables, and the household
@@ -25,6 +25,8 @@
 --| @arg carry_along VARCHAR[]: further columns of the place, such as a grid cell
 --| @arg return_swapped_id BOOLEAN: whether to add the columns that tell what was done; keep them to yourself
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
+--| @arg risk VARCHAR[]: in place of `keys` and `k`: columns with the risk of a record at each level of `hierarchy`, such as that of `sdc_individual_risk`; a household has that of its riskiest member
+--| @arg threshold DOUBLE: the risk above which a household is moved; with `risk`
 --| @was risk_variables: keys
 --| @was k_anonymity: k
 --| @column .. as in `source`: its columns, and `swapped_with`: the household it changed place with, or NULL (only with `return_swapped_id`)
@@ -47,7 +49,7 @@
 --|        12 | East  | South  |            8 | region
 --| @source De Wolf et al. (2019); Geyer, Tent, Reiffert & Giessing (2022), PSD; behaviour as recordSwap of R package sdcMicro
 
---| sdc_record_swap_report(source, household := NULL, hierarchy := [], similar := [], keys := [], k := 3, swaprate := 0.05, carry_along := [], seed := NULL) -> TABLE
+--| sdc_record_swap_report(source, household := NULL, hierarchy := [], similar := [], keys := [], k := 3, swaprate := 0.05, carry_along := [], seed := NULL, risk := [], threshold := NULL) -> TABLE
 --| What `sdc_record_swap` with the same arguments does: who was at risk, who moved, and why the others did not.
 --|
 --| One row for each level of the geography, and one for all (`level` is NULL). At risk are `at_risk_swapped + no_similar +
@@ -62,6 +64,8 @@
 --| @arg swaprate DOUBLE: share of the households that is to change place
 --| @arg carry_along VARCHAR[]: further columns of the place
 --| @arg seed BIGINT: the seed of the swap
+--| @arg risk VARCHAR[]: columns with the risk of a record at each level, in place of `keys` and `k`
+--| @arg threshold DOUBLE: the risk above which a household is moved
 --| @was risk_variables: keys
 --| @was k_anonymity: k
 --| @column level VARCHAR: column of `hierarchy`, or NULL for all levels together

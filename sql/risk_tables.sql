@@ -1,6 +1,6 @@
 -- Disclosure risk of records: the functions that need Python.
 
---| sdc_classes(source, keys := [], weight := NULL, nulls := 'category') -> TABLE
+--| sdc_classes(source, keys := [], weight := NULL, nulls := 'category', alpha := 1) -> TABLE
 --| The classes of a table: how many records have the same values of the keys.
 --|
 --| A class of one record is a unique: whoever knows these things of a person, and that the person is in the data, has found
@@ -10,8 +10,9 @@
 --| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
 --| @arg weight VARCHAR: column of sampling weights; NULL: there is none
 --| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'match': NULL may be any value, as in sdcMicro
+--| @arg alpha DOUBLE: with nulls := 'match', what a record with a NULL counts in the classes that it may belong to besides its own, from 0 to 1; below 1 the frequencies are not whole
 --| @column .. as in `source`: the columns of `keys`
---| @column records BIGINT: records of the class
+--| @column records BIGINT: records of the class; DOUBLE with `alpha` below 1
 --| @column population DOUBLE: sum of their weights, an estimate of how many persons are like them; NULL without weights
 --| @example
 --| FROM sdc_classes('people', keys := ['region', 'sex']) ORDER BY region, sex;
@@ -26,7 +27,7 @@
 --| South  | m   |       2 |       NULL
 --| @source Hundepool et al. (2012), Statistical Disclosure Control, ch. 3
 
---| sdc_k_anonymity(source, keys := [], k := 3, nulls := 'category') -> TABLE
+--| sdc_k_anonymity(source, keys := [], k := 3, nulls := 'category', alpha := 1) -> TABLE
 --| How anonymous a table is: the size of its smallest class, its uniques, and who is in a class of fewer than k.
 --|
 --| `max_risk` and `mean_risk` are those of somebody who knows who is in the data: one in the smallest class, and the share of
@@ -36,7 +37,7 @@
 --| @arg k BIGINT: the size that is asked for
 --| @column records BIGINT: records
 --| @column classes BIGINT: classes
---| @column k BIGINT: records of the smallest class: the table is k-anonymous
+--| @column k BIGINT: records of the smallest class: the table is k-anonymous; DOUBLE with `alpha` below 1
 --| @column uniques BIGINT: records that are alone in their class
 --| @column share_unique DOUBLE: their share
 --| @column below_k BIGINT: records in classes of fewer than `k`
@@ -51,109 +52,13 @@
 --|      12 |       6 | 1 |       2 | 0.16666666666666666 |       6 |           0.5 |       0.5 |      1.0
 --| @source Samarati and Sweeney (1998)
 
---| sdc_l_diversity(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') -> TABLE
---| What can be learned without finding a record: how diverse the sensitive values are in the least diverse class.
---|
---| Three measures: the number of different values, exp of their entropy, and the largest l for which the most frequent value
---| has fewer than c times as many records as the values from the l-th most frequent on have together. NULL is a value.
---|
---| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
---| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
---| @arg sensitive VARCHAR: the column that nobody should learn
---| @arg c DOUBLE: of recursive (c, l)-diversity
---| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
---| @column records BIGINT: records
---| @column classes BIGINT: classes
---| @column distinct_l BIGINT: number of different values in the worst class
---| @column entropy_l DOUBLE: exp of the entropy of the values in the worst class
---| @column recursive_l BIGINT: the largest l for which every class is recursively (c, l)-diverse; 0: none
---| @column homogeneous BIGINT: records in classes with a single value: their value is known without finding them
---| @column share_homogeneous DOUBLE: their share
---| @example
---| FROM sdc_l_diversity('people', keys := ['region', 'sex'], sensitive := 'income');
---| @output
---| records | classes | distinct_l | entropy_l | recursive_l | homogeneous |   share_homogeneous
---| --------+---------+------------+-----------+-------------+-------------+--------------------
---|      12 |       6 |          1 |       1.0 |           1 |           2 | 0.16666666666666666
---| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007)
-
---| sdc_l_diversity_classes(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') -> TABLE
---| How diverse the sensitive values are in each class.
---|
---| Three measures: the number of different values, exp of their entropy, and the largest l for which the most frequent value
---| has fewer than c times as many records as the values from the l-th most frequent on have together. NULL is a value.
---|
---| @args_of sdc_l_diversity
---| @column .. as in `source`: the columns of `keys`
---| @column records BIGINT: records of the class
---| @column distinct_l BIGINT: number of different values
---| @column entropy_l DOUBLE: exp of the entropy of the values
---| @column recursive_l BIGINT: the largest l for which the class is recursively (c, l)-diverse; 0: none
---| @example
---| SELECT region, sex, records, distinct_l, round(entropy_l, 3) AS entropy_l, recursive_l
---| FROM sdc_l_diversity_classes('people', keys := ['region', 'sex'], sensitive := 'income') ORDER BY region, sex;
---| @output
---| region | sex | records | distinct_l | entropy_l | recursive_l
---| -------+-----+---------+------------+-----------+------------
---| East   | f   |       1 |          1 |       1.0 |           1
---| East   | m   |       1 |          1 |       1.0 |           1
---| North  | f   |       2 |          2 |       2.0 |           2
---| North  | m   |       3 |          3 |       3.0 |           3
---| South  | f   |       3 |          3 |       3.0 |           3
---| South  | m   |       2 |          2 |       2.0 |           2
---| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007)
-
---| sdc_t_closeness(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') -> TABLE
---| What can be learned without finding a record: how far the sensitive values of a class are from those of all records.
---|
---| The earth mover's distance. Ordered values (numbers, dates): a value is as far from another as there are values between
---| them, from 0 to 1. Others: all are equally far, and the distance is the total variation; NULL is a value there.
---|
---| @args_of sdc_l_diversity
---| @arg ordered BOOLEAN: whether the order of the values counts; NULL: for numbers and dates
---| @column records BIGINT: records
---| @column classes BIGINT: classes
---| @column t DOUBLE: the largest distance of a class
---| @column mean_distance DOUBLE: mean over the records
---| @example
---| FROM sdc_t_closeness('people', keys := ['region'], sensitive := 'income');
---| @output
---| records | classes |                 t |       mean_distance
---| --------+---------+-------------------+--------------------
---|      12 |       3 | 0.196969696969697 | 0.14015151515151517
---| @source Li, Li and Venkatasubramanian (2007)
-
---| sdc_t_closeness_classes(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') -> TABLE
---| How far the distribution of the sensitive values in each class is from that of all records.
---|
---| The earth mover's distance. Ordered values (numbers, dates): a value is as far from another as there are values between
---| them, from 0 to 1. Others: all are equally far, and the distance is the total variation; NULL is a value there.
---|
---| @args_of sdc_t_closeness
---| @column .. as in `source`: the columns of `keys`
---| @column records BIGINT: records of the class
---| @column distance DOUBLE: between its distribution of the sensitive values and that of all records, 0 to 1
---| @example
---| SELECT region, sex, records, round(distance, 3) AS distance
---| FROM sdc_t_closeness_classes('people', keys := ['region', 'sex'], sensitive := 'income') ORDER BY region, sex;
---| @output
---| region | sex | records | distance
---| -------+-----+---------+---------
---| East   | f   |       1 |    0.288
---| East   | m   |       1 |      0.5
---| North  | f   |       2 |    0.227
---| North  | m   |       3 |    0.152
---| South  | f   |       3 |    0.091
---| South  | m   |       2 |    0.288
---| @source Li, Li and Venkatasubramanian (2007)
-
 --| sdc_class_risk(records, population, approximate := false) -> DOUBLE
 --| The risk of each record of a class: the chance that it is linked rightly with its person in the population.
 --|
 --| Benedetti and Franconi: the size of the class in the population is unknown and estimated by the sum of the weights. It is
 --| 1/records where the population is not larger than the sample. NULL where an argument is.
 --|
---| @arg records BIGINT: records of the class in the sample, at least 1
+--| @arg records DOUBLE: records of the class in the sample, at least 1; not whole where some count in part
 --| @arg population DOUBLE: estimate of its size in the population, positive
 --| @arg approximate BOOLEAN: the approximation of mu-ARGUS and sdcMicro for classes of more than two records
 --| @example
@@ -169,10 +74,10 @@ CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false
         WHEN records < 1 THEN error('sdc_class_risk: a class has at least one record')
         WHEN (population > 0 AND isfinite(population::DOUBLE)) IS NOT TRUE
             THEN error('sdc_class_risk: the population of a class must be a positive number')
-        ELSE _sdc_class_risk(records::BIGINT, population::DOUBLE, approximate)
+        ELSE _sdc_class_risk(records::DOUBLE, population::DOUBLE, approximate)
     END;
 
---| sdc_individual_risk(source, keys := [], weight := NULL, household := NULL, threshold := 0.02, method := 'exact', nulls := 'category') -> TABLE
+--| sdc_individual_risk(source, keys := [], weight := NULL, household := NULL, threshold := 0.02, method := 'exact', nulls := 'category', alpha := 1) -> TABLE
 --| Every record with its risk: the chance that it is linked rightly with its person in the population.
 --|
 --| Of a sample with weights, by the model of Benedetti and Franconi; without weights 1/records of the class. Somebody may be
@@ -185,8 +90,9 @@ CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false
 --| @arg threshold DOUBLE: risk above which a record is unsafe
 --| @arg method VARCHAR: 'exact', or 'approximate' as mu-ARGUS and sdcMicro for classes of more than two records
 --| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'match': NULL may be any value, as in sdcMicro; 'drop': records with a NULL key are left out
+--| @arg alpha DOUBLE: with nulls := 'match', what a record with a NULL counts in the classes that it may belong to besides its own, from 0 to 1; below 1 the frequencies are not whole
 --| @column .. as in `source`
---| @column class_records BIGINT: records of the same class
+--| @column class_records BIGINT: records of the same class; DOUBLE with `alpha` below 1
 --| @column class_population DOUBLE: estimate of the size of the class in the population
 --| @column risk DOUBLE: the risk of the record
 --| @column household_risk DOUBLE: the risk that somebody of the household is found; NULL without `household`
@@ -204,7 +110,7 @@ CREATE OR REPLACE MACRO sdc_class_risk(records, population, approximate := false
 --|         4 | North  | f   |             2 |             80.0 | 0.02322 |   true
 --| @source Benedetti and Franconi (1998); Hundepool et al., mu-ARGUS manual; R package sdcMicro (household risk)
 
---| sdc_global_risk(source, keys := [], weight := NULL, household := NULL, threshold := 0.02, method := 'exact', nulls := 'category') -> TABLE
+--| sdc_global_risk(source, keys := [], weight := NULL, household := NULL, threshold := 0.02, method := 'exact', nulls := 'category', alpha := 1) -> TABLE
 --| The risk of a whole file: how many records are expected to be linked rightly, and how many are unsafe.
 --|
 --| The figures of `sdc_individual_risk`, added up. Recode, ask again, and see what it brought.

@@ -71,7 +71,7 @@
 --| @arg fraction DOUBLE: in place of weights: the share of the population that is in the sample
 --| @arg interactions BIGINT: how many keys may interact: 1: main effects only, 2: all pairs
 --| @arg trends VARCHAR[]: keys that are numbers and have a linear effect in place of one for each value
---| @arg method VARCHAR: 'poisson': frequencies of the sample, divided by the share sampled; 'pseudo': sums of the weights; 'sdcmicro': the figures of its method "default", which takes frequencies of the sample for those of the population
+--| @arg method VARCHAR: 'poisson': frequencies of the sample, divided by the share sampled; 'pseudo': sums of the weights; 'sdcmicro', 'sdcmicro_ce', 'sdcmicro_pml' and 'sdcmicro_weighted': the figures of its methods "default" (and "IPF"), "CE", "PML" and "weightedLLM", all of which take frequencies of the sample for those of the population
 --| @column records BIGINT: records
 --| @column classes BIGINT: classes with records
 --| @column cells BIGINT: combinations of keys
@@ -80,7 +80,7 @@
 --| @column tau2 DOUBLE: how many right matches are expected, if each is matched with somebody of its class
 --| @column share1 DOUBLE: tau1 as a share of the uniques
 --| @column share2 DOUBLE: tau2 as a share of the uniques
---| @column gr1 DOUBLE: tau1 divided by the classes, as sdcMicro does
+--| @column gr1 DOUBLE: tau1 divided by the classes, as sdcMicro does; with its `bound` between 1 and 2 it gives `share1`
 --| @column gr2 DOUBLE: tau2 divided by the classes, as sdcMicro does
 --| @column deviance DOUBLE: of the model from the frequencies
 --| @example
@@ -90,4 +90,4 @@
 --| records | cells | uniques |  tau1 |  tau2 | share2
 --| --------+-------+---------+-------+-------+-------
 --|      12 |     6 |       2 | 0.037 | 0.491 |  0.245
---| @source Skinner and Shlomo (2008)
+--| @source Skinner and Shlomo (2008); Clogg and Eliason (1987); R package sdcMicro

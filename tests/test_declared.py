@@ -56,7 +56,7 @@ def test_a_planner_has_what_its_comment_declares() -> None:
     def plan_check_submit(session: Session) -> Rows:
         raise AssertionError
 
-    assert planner(plan_classes).arguments == ("VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR")
+    assert planner(plan_classes).arguments == ("VARCHAR", "VARCHAR[]", "VARCHAR", "VARCHAR", "DOUBLE")
     assert planner(plan_classes).columns == {}
     submit = planner(plan_check_submit)
     assert (submit.name, list(submit.columns)) == (

@@ -115,6 +115,8 @@ CALLS = {
     "sdc_classes": "sdc_classes('people', keys := ['region'])",
     "sdc_k_anonymity": "sdc_k_anonymity('people', keys := ['region'])",
     "sdc_l_diversity": "sdc_l_diversity('people', keys := ['region'], sensitive := 'sex')",
+    "sdc_multi_diversity": "sdc_multi_diversity('people', keys := ['region'], sensitive := ['sex', 'age'])",
+    "sdc_multi_diversity_classes": "sdc_multi_diversity_classes('people', keys := ['region'], sensitive := ['sex', 'age'])",
     "sdc_l_diversity_classes": "sdc_l_diversity_classes('people', keys := ['region'], sensitive := 'sex')",
     "sdc_t_closeness": "sdc_t_closeness('people', keys := ['region'], sensitive := 'sex')",
     "sdc_t_closeness_classes": "sdc_t_closeness_classes('people', keys := ['region'], sensitive := 'income')",

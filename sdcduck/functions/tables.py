@@ -258,7 +258,7 @@ def check_table(
 @table_function("sdc_classes")
 def classes(
     con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), weight: str | None = None,
-    nulls: str = "category"
+    nulls: str = "category", alpha: float = 1
 ) -> DuckDBPyRelation:
     """The classes of a table: how many records have the same values of the keys."""
 
@@ -533,7 +533,8 @@ def functions(con: DuckDBPyConnection, /, name: str | None = None) -> DuckDBPyRe
 @table_function("sdc_global_risk")
 def global_risk(
     con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), weight: str | None = None,
-    household: str | None = None, threshold: float = 0.02, method: str = "exact", nulls: str = "category"
+    household: str | None = None, threshold: float = 0.02, method: str = "exact", nulls: str = "category",
+    alpha: float = 1
 ) -> DuckDBPyRelation:
     """The risk of a whole file: how many records are expected to be linked rightly, and how many are unsafe."""
 
@@ -602,7 +603,8 @@ def identical_matches(
 @table_function("sdc_individual_risk")
 def individual_risk(
     con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), weight: str | None = None,
-    household: str | None = None, threshold: float = 0.02, method: str = "exact", nulls: str = "category"
+    household: str | None = None, threshold: float = 0.02, method: str = "exact", nulls: str = "category",
+    alpha: float = 1
 ) -> DuckDBPyRelation:
     """Every record with its risk: the chance that it is linked rightly with its person in the population."""
 
@@ -640,7 +642,8 @@ def integral_clusters(
 
 @table_function("sdc_k_anonymity")
 def k_anonymity(
-    con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), k: int = 3, nulls: str = "category"
+    con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), k: int = 3, nulls: str = "category",
+    alpha: float = 1
 ) -> DuckDBPyRelation:
     """How anonymous a table is: the size of its smallest class, its uniques, and who is in a class of fewer than k."""
 
@@ -823,6 +826,24 @@ def moment_solutions(
     high: int | None = None, mean_dp: int = 2, sd_dp: int = 2, median: float | None = None, max_solutions: int = 1000
 ) -> DuckDBPyRelation:
     """The lists of whole numbers that have a mean and a standard deviation: if there is one only, it is disclosed."""
+
+
+@table_function("sdc_multi_diversity")
+def multi_diversity(
+    con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), sensitive: Sequence[str] = (), c: float = 2,
+    nulls: str = "category"
+) -> DuckDBPyRelation:
+    """What can be learned of several sensitive columns, by somebody who knows the keys, or the keys and all others of
+    these columns."""
+
+
+@table_function("sdc_multi_diversity_classes")
+def multi_diversity_classes(
+    con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), sensitive: Sequence[str] = (), c: float = 2,
+    nulls: str = "category"
+) -> DuckDBPyRelation:
+    """How diverse several sensitive columns are in each class: for who knows the keys, and for who knows the other
+    columns, too."""
 
 
 @table_function("sdc_noise")
@@ -1130,7 +1151,7 @@ def rake_report(
 def rank_swap(
     con: DuckDBPyConnection, /, source: str, columns: Sequence[str] = (), p: float | None = None,
     correlation: float | None = None, top: float = 0.0, bottom: float = 0.0, by: Sequence[str] = (),
-    id: str | None = None, nulls: str = "refuse", seed: int = 0
+    id: str | None = None, nulls: str = "refuse", seed: int = 0, k0: float | None = None
 ) -> DuckDBPyRelation:
     """Records that have changed values with others near them in rank, each column by itself."""
 
@@ -1242,7 +1263,8 @@ def reconstruct(
 def record_swap(
     con: DuckDBPyConnection, /, source: str, household: str | None = None, hierarchy: Sequence[str] = (),
     similar: Sequence[str] | Sequence[Sequence[str]] = (), keys: Sequence[str] = (), k: int = 3, swaprate: float = 0.05,
-    carry_along: Sequence[str] = (), return_swapped_id: bool = False, seed: int | None = None
+    carry_along: Sequence[str] = (), return_swapped_id: bool = False, seed: int | None = None, risk: Sequence[str] = (),
+    threshold: float | None = None
 ) -> DuckDBPyRelation:
     """Households that stand out change place with similar households of other areas."""
 
@@ -1251,7 +1273,7 @@ def record_swap(
 def record_swap_report(
     con: DuckDBPyConnection, /, source: str, household: str | None = None, hierarchy: Sequence[str] = (),
     similar: Sequence[str] | Sequence[Sequence[str]] = (), keys: Sequence[str] = (), k: int = 3, swaprate: float = 0.05,
-    carry_along: Sequence[str] = (), seed: int | None = None
+    carry_along: Sequence[str] = (), seed: int | None = None, risk: Sequence[str] = (), threshold: float | None = None
 ) -> DuckDBPyRelation:
     """What `sdc_record_swap` with the same arguments does: who was at risk, who moved, and why the others did not."""
 
@@ -1882,23 +1904,23 @@ __all__ = [
     "k_noise_records", "k_pram", "l_diversity", "l_diversity_classes", "levels", "local_k", "local_suppress",
     "local_suppress_report", "marketer_risk", "marketer_risk_classes", "mask_loss", "mask_plan", "mask_risk",
     "membership_risk", "microaggregate", "microaggregate_quality", "modal_guess", "modal_guess_curve",
-    "modal_guess_summary", "model_risk", "moment_solutions", "noise", "noise_distribution", "optimum", "outputs", "pca",
-    "pca_membership", "pca_noise", "pca_utility", "percent_table", "plan_certify", "plan_log", "plan_rules",
-    "plan_seal", "pmse", "policies", "policy_distance", "policy_risk", "policy_tracker", "pram", "pram_matrix",
-    "pram_odds", "primary", "protect", "prototypes", "ptable", "ptable_check", "ptables", "publication", "publications",
-    "publish", "quality", "quality_summary", "question_budget", "questions", "rake", "rake_report", "rank_swap",
-    "read_arb", "read_asc", "read_hrc", "read_hst", "read_rda", "recode", "recode_report", "recon_agreement",
-    "recon_bounds", "recon_count", "recon_designations", "recon_link", "recon_refutations", "recon_stability",
-    "reconstruct", "record_swap", "record_swap_report", "replicated_uniques", "rest_group", "rest_group_report", "roc",
-    "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence",
-    "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
-    "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "survival_table",
-    "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
-    "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
-    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
-    "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",
-    "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows", "trips_grid",
-    "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
-    "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression", "utility_tables",
-    "write_table", "write_tau_argus",
+    "modal_guess_summary", "model_risk", "moment_solutions", "multi_diversity", "multi_diversity_classes", "noise",
+    "noise_distribution", "optimum", "outputs", "pca", "pca_membership", "pca_noise", "pca_utility", "percent_table",
+    "plan_certify", "plan_log", "plan_rules", "plan_seal", "pmse", "policies", "policy_distance", "policy_risk",
+    "policy_tracker", "pram", "pram_matrix", "pram_odds", "primary", "protect", "prototypes", "ptable", "ptable_check",
+    "ptables", "publication", "publications", "publish", "quality", "quality_summary", "question_budget", "questions",
+    "rake", "rake_report", "rank_swap", "read_arb", "read_asc", "read_hrc", "read_hst", "read_rda", "recode",
+    "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link",
+    "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "replicated_uniques",
+    "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve",
+    "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle",
+    "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk",
+    "suppress", "survival_table", "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp",
+    "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement",
+    "synth_equal_weights", "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas",
+    "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap",
+    "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends",
+    "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share",
+    "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression",
+    "utility_tables", "write_table", "write_tau_argus",
 ]

@@ -116,7 +116,7 @@ def sdc_class_risk(records: Value, population: Value, *, approximate: Condition 
     """The risk of each record of a class: the chance that it is linked rightly with its person in the population.
 
     Args:
-        records: records of the class in the sample, at least 1.
+        records: records of the class in the sample, at least 1; not whole where some count in part.
         population: estimate of its size in the population, positive.
         approximate: the approximation of mu-ARGUS and sdcMicro for classes of more than two records.
     """

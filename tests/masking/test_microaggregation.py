@@ -140,7 +140,7 @@ def test_an_empty_table_stays_empty(con: duckdb.DuckDBPyConnection) -> None:
         ("'p', ['age'], by := ['age']", "column 'age' is one of those that are masked"),
         ("'p', ['age'], id := 'age'", "column 'age' is one of those that are masked"),
         ("'p', ['age'], by := ['agee']", "unknown column 'agee' in 'p'; did you mean 'age'?"),
-        ("'p', ['age'], method := 'mdv'", "'simple' or 'pca'; did you mean 'mdav'?"),
+        ("'p', ['age'], method := 'mdv'", "'pca' or 'rmd'; did you mean 'mdav'?"),
         ("'p', ['age'], gamma := 0.5", "argument 'gamma' is for method := 'vmdav' and 'swap' and 'decompose'"),
         ("'p', ['age'], method := 'vmdav', gamma := -1", "argument 'gamma' must be a number of at least 0"),
         ("'p', ['age'], method := 'swap', pieces := 2", "argument 'pieces' is for method := 'decompose'"),
@@ -231,7 +231,7 @@ def test_records_with_gaps(con: duckdb.DuckDBPyConnection) -> None:
     ).fetchall() == [(0, 0)]
 
 
-@pytest.mark.parametrize("method", ["mdav", "vmdav", "swap", "decompose", "pca", "onedims"])
+@pytest.mark.parametrize("method", ["mdav", "vmdav", "swap", "decompose", "pca", "rmd", "onedims"])
 def test_every_method_keeps_k_and_sums_and_ignores_the_order_of_rows(
     con: duckdb.DuckDBPyConnection, method: str
 ) -> None:

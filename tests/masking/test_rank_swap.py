@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import rankdata
 
-from sdcduck.methods.masking.swaps import normal_scores, root, shuffled, swapped_ranks
+from sdcduck.methods.masking.swaps import normal_scores, root, shuffled, swapped_ranks, swapped_within
 
 SWAP = "sdc_rank_swap('p', ['x'], p := 0.1, id := 'id')"
 SHUFFLE = "sdc_shuffle('p', ['x'], predictors := ['z'], id := 'id')"
@@ -75,6 +75,51 @@ def test_correlations_of_ranks_are_kept_as_asked(con: duckdb.DuckDBPyConnection,
         error = 4 * math.sqrt((1 - wanted) / 3000)
         assert abs(_spearman(after[:, 0], before[:, 2]) - wanted * _spearman(before[:, 0], before[:, 2])) < error
         assert abs(_spearman(after[:, 0], after[:, 1]) - wanted**2 * _spearman(before[:, 0], before[:, 1])) < 2 * error
+
+
+@pytest.mark.parametrize("k0", [0.4, 0.7])
+def test_means_of_subsets_are_kept_as_asked(con: duckdb.DuckDBPyConnection, people: None, k0: float) -> None:
+    made = (
+        f"SELECT p.x, m.x, p.s FROM p JOIN sdc_rank_swap('p', ['x'], k0 := {k0}, id := 'id') m USING (id) ORDER BY id"
+    )
+    both = _columns(con, made)
+    was, now = both[:, 0], both[:, 1]
+    moved = np.sqrt(np.mean((was - now) ** 2))
+    assert 0.9 * k0 * was.mean() < moved <= k0 * was.mean()
+    assert (np.sort(was) == np.sort(now)).all()
+    # Moore's limit, which 95 of 100 random subsets keep: 2 k0 / sqrt(N) of their mean.
+    chance = np.random.default_rng(20)
+    kept = []
+    for _ in range(400):
+        rows = chance.choice(3000, 50, replace=False)
+        kept.append(abs(was[rows].mean() - now[rows].mean()) <= 2 * k0 * was.mean() / math.sqrt(50))
+    assert np.mean(kept) > 0.93
+    # By strata each has its own mean; ends that are coded are not swapped, and do not count.
+    strata = _columns(con, made.replace(", id :=", ", by := ['s'], top := 0.05, id :="))
+    for s in range(3):
+        part = strata[strata[:, 2] == s]
+        part = part[np.argsort(part[:, 0], kind="stable")][:950]
+        assert np.sqrt(np.mean((part[:, 0] - part[:, 1]) ** 2)) <= k0 * part[:, 0].mean()
+    coded = _columns(con, made.replace(", id :=", ", top := 0.05, bottom := 0.1, id :="))
+    order = np.argsort(coded[:, 0], kind="stable")
+    between = coded[order[300:-150]]
+    assert np.sqrt(np.mean((between[:, 0] - between[:, 1]) ** 2)) <= k0 * between[:, 0].mean()
+    assert np.unique(coded[order[-150:], 1]).tolist() == pytest.approx([coded[order[-150:], 0].mean()])
+    assert np.unique(coded[order[:300], 1]).tolist() == pytest.approx([coded[order[:300], 0].mean()])
+
+
+@given(st.integers(1, 40), st.floats(0, 3), st.integers(0, 99))
+def test_the_widest_swap_within_a_limit(n: int, most: float, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    values = chance.normal(size=n)
+    bits = chance.integers(0, 2**63, n).astype(np.uint64)
+    order = np.argsort(values)
+    giver, reach = swapped_within(order, values, most, bits)
+    assert np.sqrt(np.mean((values - values[giver]) ** 2)) <= most
+    assert (giver == (swapped_ranks(order, reach, bits) if reach else np.arange(n))).all()
+    if reach < n - 1:
+        wider = swapped_ranks(order, reach + 1, bits)
+        assert np.sqrt(np.mean((values - values[wider]) ** 2)) > most
 
 
 @pytest.mark.parametrize("name", ["P5", "P20", "R095"])
@@ -215,7 +260,12 @@ def test_from_a_risky_file_to_a_released_one(con: duckdb.DuckDBPyConnection) -> 
         ("sdc_rank_swap('p', ['x'], p := 5)", "argument 'p' must be above 0 and at most 1: how far ranks may move; 5 per cent is 0.05"),
         ("sdc_rank_swap('p', ['x'], p := 0)", "argument 'p' must be above 0"),
         ("sdc_rank_swap('p', ['x'], p := 0.05)", "ranks of 9 records cannot move by 0.05 of all: make 'p' larger"),
-        ("sdc_rank_swap('p', ['x'], p := 0.5, correlation := 0.5)", "give 'p' or 'correlation', and not both"),
+        ("sdc_rank_swap('p', ['x'], p := 0.5, correlation := 0.5)", "give one of 'p', 'correlation' and 'k0'"),
+        ("sdc_rank_swap('p', ['x'], p := 0.5, k0 := 0.5)", "give one of 'p', 'correlation' and 'k0'"),
+        ("sdc_rank_swap('p', ['x'], k0 := 0)", "argument 'k0' must be a number above 0: a share of the mean"),
+        ("sdc_rank_swap('p', ['x'], k0 := -1)", "argument 'k0' must be a number above 0"),
+        ("sdc_rank_swap('p', ['x'], k0 := 0.0001)", "no values of column 'x' can change place with k0 := 0.0001: make"),
+        ("sdc_rank_swap('p', ['day'], k0 := 0.1)", "'day' of 'p' is DATE"),
         ("sdc_rank_swap('p', ['x'], correlation := 1)", "argument 'correlation' must be at least 0 and below 1"),
         ("sdc_rank_swap('p', ['x'], p := 0.5, top := 5)", "5 per cent is 0.05"),
         ("sdc_rank_swap('p', ['x'], p := 0.5, top := 0.6, bottom := 0.6)", "are more than all records together"),

@@ -17,7 +17,7 @@ from sdcduck.udfs.arguments import choice, needed, number, share, truth, whole, 
 from sdcduck.udfs.masking.generalisations import Hierarchy, hierarchies, key_value
 from sdcduck.udfs.masking.lattice_nodes import Demands, Nodes
 from sdcduck.udfs.masking.records import check_ids, there_are
-from sdcduck.udfs.risk.classes import is_ordered
+from sdcduck.udfs.risk.diversity import is_ordered
 from sdcduck.udfs.source import Source, refuse_taken, source
 
 _L_METHODS = ("distinct", "entropy", "recursive")

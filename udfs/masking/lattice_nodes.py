@@ -21,7 +21,8 @@ from sdcduck.methods.masking.lattice import Found, Lattice, fitting
 from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.masking.generalisations import ALL, Hierarchy, key_value
 from sdcduck.udfs.masking.records import records
-from sdcduck.udfs.risk.classes import alike, closeness, diversity
+from sdcduck.udfs.risk.classes import alike
+from sdcduck.udfs.risk.diversity import closeness, diversity
 from sdcduck.udfs.source import Source
 
 MOST_NODES = 20_000

@@ -18,6 +18,7 @@ from sdcduck.methods.masking.choice import METHODS, OF_CATEGORIES, Grouping
 from sdcduck.methods.masking.microaggregation import group_means, group_medians
 from sdcduck.methods.masking.mixed import representatives
 from sdcduck.methods.masking.quality import quality
+from sdcduck.methods.masking.robust import SingularError
 from sdcduck.quoting import identifier
 from sdcduck.udfs.arguments import choice, needed, number, whole, wrong
 from sdcduck.udfs.compared import kind_of
@@ -229,7 +230,13 @@ def _microaggregate(session: Session, call: _Call) -> pa.Table:
         _check_sizes(within, call)
         some = np.where(gaps, 0.0, values[rows, begin:end])
         mixed = np.array([call.kinds[name] == "category" for name in names])
-        found = call.grouping.within(some, within, check, mixed if mixed.any() else None)
+        try:
+            found = call.grouping.within(some, within, check, mixed if mixed.any() else None)
+        except SingularError:
+            raise SDCError(
+                "method := 'rmd' needs columns none of which most records (of a stratum) have from the others: one is "
+                "the same, or a sum, in most of them; leave it out, or take method := 'mdav'"
+            ) from None
         some_weights = None if weights is None else weights[rows]
         shared = (
             representatives(some, mixed, found, some_weights) if mixed.any() else group_means(some, found, some_weights)

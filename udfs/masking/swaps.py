@@ -14,9 +14,9 @@ from sdcduck.functions.declared import planner
 from sdcduck.functions.jobs import reads, shown_checkpoint
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.methods.masking.keyed import normals
-from sdcduck.methods.masking.swaps import random_words, reach_of, shuffled, swapped_ranks
+from sdcduck.methods.masking.swaps import random_words, reach_of, shuffled, swapped_ranks, swapped_within
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.arguments import needed, share
+from sdcduck.udfs.arguments import needed, number, share
 from sdcduck.udfs.masking.keyed import Held, Masked, held, masked, numbers_of, numbers_shown, shown
 from sdcduck.udfs.masking.records import listed, records
 from sdcduck.udfs.source import Source, source
@@ -80,22 +80,23 @@ def _exchanged(call: Masked) -> str:
 def plan_rank_swap(
     session: Session, text: str | None, columns: list[str] | None, p: float | None, correlation: float | None,
     top: float | None, bottom: float | None, by: list[str] | None, id: str | None, nulls: str | None,
-    seed: int | None,
+    seed: int | None, k0: float | None,
 ) -> Rows:  # fmt: skip
     """``sdc_rank_swap``: each column by itself, records by their values and who they are."""
     relation = source(session.cursor(), text, "source")
     call = masked(relation, needed(columns, "columns", "name the columns whose values are swapped"), id, nulls, seed)
     expressions = [_in_order(relation, name, "columns") for name in call.names]
     stratum = _stratum(call, relation.named(by, "by"))
-    if p is not None and correlation is not None:
-        raise SDCError("give 'p' or 'correlation', and not both")
+    if sum(one is not None for one in (p, correlation, k0)) > 1:
+        raise SDCError("give one of 'p', 'correlation' and 'k0', which all say how far ranks may move")
+    factor = None if k0 is None else number(k0, "k0", above=0, why="a share of the mean")
     reach = 0.05 if p is None else share(p, "p", zero=False, why="how far ranks may move")
     if correlation is not None:
         reach = reach_of(share(correlation, "correlation", one=False))
     ends = (share(bottom, "bottom"), share(top, "top"))
     if sum(ends) > 1:
         raise SDCError("arguments 'top' and 'bottom' are more than all records together")
-    for name in call.names if sum(ends) else ():
+    for name in call.names if sum(ends) or factor is not None else ():
         relation.number(name, "columns")
 
     def make() -> pa.Table:
@@ -107,11 +108,15 @@ def plan_rank_swap(
             words = random_words(found.known.key, found.known.among, call.stream(session, "rank swap", name))
             for rows in _each(strata, np.flatnonzero(~found.missing[:, place])):
                 steps, low, high = (math.floor(part * len(rows) + _NEAR) for part in (reach, *ends))
-                if steps < 1:
-                    raise SDCError(f"ranks of {records(len(rows))} cannot move by {reach:g} of all: make 'p' larger")
                 here = values[rows, place]
                 order = np.lexsort((found.known.among[rows], found.known.key[rows], here))
-                taken = swapped_ranks(order[low : len(order) - high], steps, words[rows])
+                between = order[low : len(order) - high]
+                if factor is not None:
+                    taken = _near_in_value(between, here, factor, words[rows], name)
+                elif steps < 1:
+                    raise SDCError(f"ranks of {records(len(rows))} cannot move by {reach:g} of all: make 'p' larger")
+                else:
+                    taken = swapped_ranks(between, steps, words[rows])
                 givers[rows, place] = rows[taken]
                 values[rows, place] = _coded(here[taken], (order[:low], order[len(order) - high :]))
         missing = found.missing[:, : len(call.names)]
@@ -119,6 +124,21 @@ def plan_rank_swap(
         return table.append_column("givers", listed(givers, missing))
 
     return Rows(make, shown(call, numbers_shown(call)) if sum(ends) else _exchanged(call))
+
+
+def _near_in_value(
+    order: Indices, values: NDArray[np.float64], factor: float, words: NDArray[np.uint64], name: str
+) -> Indices:
+    """The swap of records, ordered by value, that moves values by no more than a share of their mean."""
+    if not len(order):
+        return np.arange(len(values))
+    taken, steps = swapped_within(order, values, factor * abs(float(values[order].mean())), words)
+    if not steps:
+        raise SDCError(
+            f"no values of column '{name}' can change place with k0 := {factor:g}: make 'k0' larger, or give 'top' and "
+            "'bottom', which take the extreme ones out"
+        )
+    return taken
 
 
 def _coded(values: NDArray[np.float64], groups: tuple[Indices, Indices]) -> NDArray[np.float64]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sdcduck.udfs.risk import (
     attacks,
     classes,
+    diversity,
     output_checks,
     recon_links,
     reconstruction,
@@ -14,6 +15,7 @@ from sdcduck.udfs.risk import (
 
 FAMILIES = (
     classes.FAMILY,
+    diversity.FAMILY,
     special_uniques.FAMILY,
     output_checks.FAMILY,
     reconstruction.FAMILY,

@@ -15,16 +15,14 @@ from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Scalar, Session
 from sdcduck.methods.risk.individual import class_risk
 from sdcduck.quoting import identifier, literal
-from sdcduck.udfs.arguments import choice, needed, number, share, struct, whole, wrong
+from sdcduck.udfs.arguments import choice, needed, share, struct, whole, wrong
 from sdcduck.udfs.compared import check_kinds, kind_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 from sdcduck.udfs.sums import total
 
 NULLS = ("category", "drop", "match")
-_NULLS_OF_VALUES = ("category", "drop", "skip")
 _METHODS = ("exact", "approximate")
 _MOST_COMBINATIONS = 2000
-_ORDERED = ("INT", "DECIMAL", "DOUBLE", "FLOAT", "DATE", "TIME")
 
 
 def class_risks(
@@ -53,18 +51,20 @@ class Classes:
         weight: the column of sampling weights, quoted; None: there is none.
         nulls: 'category': NULL is a value; 'drop': records with a NULL are left out; 'skip': and those whose sensitive
             value is NULL; 'match': NULL may be any value.
+        alpha: with 'match', what a record with a NULL counts in the classes that it may belong to besides its own.
     """
 
     relation: Source
     keys: tuple[str, ...]
     weight: str | None
     nulls: str
+    alpha: float = 1.0
 
     @classmethod
     def read(
         cls, cursor: duckdb.DuckDBPyConnection, text: str | None, keys: list[str] | None, nulls: str | None,
         *, weight: str | None = None, taken: Sequence[str] = (), allowed: Sequence[str] = NULLS[:2],
-        argument: str = "source",
+        argument: str = "source", alpha: float | None = 1.0,
     ) -> Classes:  # fmt: skip
         """The classes that the arguments describe.
 
@@ -79,7 +79,10 @@ class Classes:
         needed(keys, "keys", "name the columns by which a person could be found")
         names = relation.named(keys, "keys", taken)
         known = choice(nulls, "nulls", allowed)
-        return cls(relation, names, None if weight is None else relation.number(weight, "weight"), known)
+        part = share(alpha, "alpha", why="what a record with NULL counts where it may belong")
+        if part < 1 and known != "match":
+            raise SDCError("argument 'alpha' goes with nulls := 'match', where NULL may be any value")
+        return cls(relation, names, None if weight is None else relation.number(weight, "weight"), known, part)
 
     @property
     def columns(self) -> str:
@@ -110,18 +113,20 @@ class Classes:
         agree = " AND ".join(
             f"(c.{name} = d.{name} OR c.{name} IS NULL OR d.{name} IS NULL)" for name in map(identifier, self.keys)
         )
-        # Classes without NULL match themselves; only what has one is compared with all.
+        # Classes without NULL match themselves; only what has one is compared with all. It counts there in part.
+        part = "" if self.alpha == 1 else f" * {self.alpha!r}::DOUBLE"
+        kind = "BIGINT" if self.alpha == 1 else "DOUBLE"
         return f"""
             WITH _plain AS MATERIALIZED (
                 SELECT *, row_number() OVER () AS _place, ({some}) AS _open FROM ({plain})
             ), _more AS (
-                SELECT c._place, sum(d.records)::BIGINT AS records, sum(d.population) AS population
+                SELECT c._place, sum(d.records){part} AS records, sum(d.population){part} AS population
                 FROM _plain c JOIN (FROM _plain WHERE _open) d ON {agree} AND c._place <> d._place GROUP BY ALL
                 UNION ALL
-                SELECT c._place, sum(d.records)::BIGINT, sum(d.population)
+                SELECT c._place, sum(d.records), sum(d.population)
                 FROM (FROM _plain WHERE _open) c JOIN (FROM _plain WHERE NOT _open) d ON {agree} GROUP BY ALL
             ), _added AS (
-                SELECT _place, sum(records)::BIGINT AS records, sum(population) AS population FROM _more GROUP BY ALL
+                SELECT _place, sum(records)::{kind} AS records, sum(population) AS population FROM _more GROUP BY ALL
             )
             SELECT {self.columns}, _plain.records + coalesce(_added.records, 0) AS records,
                 _plain.population + coalesce(_added.population, 0) AS population, _plain.records AS _own
@@ -142,18 +147,21 @@ def checked_weight(column: str) -> str:
 
 
 def plan_classes(
-    session: Session, text: str | None, keys: list[str] | None, weight: str | None, nulls: str | None
-) -> str:
+    session: Session, text: str | None, keys: list[str] | None, weight: str | None, nulls: str | None,
+    alpha: float | None,
+) -> str:  # fmt: skip
     """``sdc_classes``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, taken=CLASS_COLUMNS, allowed=NULLS)
+    classes = Classes.read(
+        session.cursor(), text, keys, nulls, weight=weight, taken=CLASS_COLUMNS, allowed=NULLS, alpha=alpha
+    )
     return f"SELECT {classes.columns}, records, population FROM ({classes.counted()})"
 
 
 def plan_k_anonymity(
-    session: Session, text: str | None, keys: list[str] | None, k: int | None, nulls: str | None
+    session: Session, text: str | None, keys: list[str] | None, k: int | None, nulls: str | None, alpha: float | None
 ) -> str:
     """``sdc_k_anonymity``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, allowed=NULLS, taken=CLASS_COLUMNS)
+    classes = Classes.read(session.cursor(), text, keys, nulls, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha)
     return anonymity(classes, whole(k, "k", least=1))
 
 
@@ -170,174 +178,6 @@ def anonymity(classes: Classes, below: int) -> str:
                 {total(f"{own} / records")} AS _mean
             FROM ({classes.counted()})
         )"""
-
-
-# --- sensitive values ------------------------------------------------------------------------------------------------
-
-
-def _values(classes: Classes, sensitive: str | None) -> str:
-    """A query for how often each class has each value: keys, ``_value``, ``_n``."""
-    column = classes.relation.column(sensitive, "sensitive")
-    if column in map(identifier, classes.keys):
-        raise wrong("sensitive", "name another column than 'keys'")
-    known = f"WHERE {column} IS NOT NULL" if classes.nulls == "skip" else ""
-    return f"SELECT {classes.columns}, {column} AS _value, count(*) AS _n FROM {classes.records()} {known} GROUP BY ALL"
-
-
-def _diversity(
-    session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, c: float | None,
-    nulls: str | None,
-) -> tuple[Classes, str]:  # fmt: skip
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_DIVERSITY, allowed=_NULLS_OF_VALUES)
-    return classes, diversity(classes.keys, _values(classes, sensitive), number(c, "c", above=0))
-
-
-def diversity(keys: Sequence[str], values: str, times: float) -> str:
-    """A query for the diversity of each class: keys, ``records``, and the three measures.
-
-    Args:
-        values: a query for how often each class has each value: keys, ``_value``, ``_n``.
-        times: the c of recursive diversity.
-    """
-    by = ", ".join(map(identifier, keys))
-    # The most frequent value has to have less than c times as many records as those from the l-th on have together.
-    # What they have shrinks as l grows, so l is the number of values for which it is enough.
-    return f"""
-        SELECT {by}, sum(_n)::BIGINT AS records, count(*) AS distinct_l,
-            exp(ln(sum(_n)) - {total("_n * ln(_n)")} / sum(_n)) AS entropy_l,
-            count(*) FILTER (_most < {times!r}::DOUBLE * _tail) AS recursive_l
-        FROM (
-            SELECT {by}, _n, max(_n) OVER (PARTITION BY {by}) AS _most,
-                sum(_n) OVER (PARTITION BY {by} ORDER BY _n ROWS UNBOUNDED PRECEDING) AS _tail
-            FROM ({values})
-        ) GROUP BY {by}"""
-
-
-def plan_l_diversity_classes(
-    session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, c: float | None,
-    nulls: str | None,
-) -> str:  # fmt: skip
-    """``sdc_l_diversity_classes``."""
-    return _diversity(session, text, keys, sensitive, c, nulls)[1]
-
-
-def plan_l_diversity(
-    session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, c: float | None,
-    nulls: str | None,
-) -> str:  # fmt: skip
-    """``sdc_l_diversity``: the worst class."""
-    by_class = _diversity(session, text, keys, sensitive, c, nulls)[1]
-    return f"""
-        SELECT records, classes, distinct_l, entropy_l, recursive_l, homogeneous,
-            homogeneous / nullif(records, 0) AS share_homogeneous
-        FROM (
-            SELECT coalesce(sum(records), 0)::BIGINT AS records, count(*) AS classes, min(distinct_l) AS distinct_l,
-                min(entropy_l) AS entropy_l, min(recursive_l) AS recursive_l,
-                coalesce(sum(records) FILTER (distinct_l = 1), 0)::BIGINT AS homogeneous
-            FROM ({by_class})
-        )"""
-
-
-# The distance between the two distribution functions from a value of the class to its next, times the ranks.
-_PIECE = """
-    CASE WHEN _first THEN _before / _total ELSE 0 END
-    + _mine / _all * ((_pass - _rank + 1) - (_next - 1 - _pass))
-    + ((_then - _until) - (_until - _before)) / _total"""
-
-
-def _closeness(
-    session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, ordered: bool | None,
-    nulls: str | None,
-) -> str:  # fmt: skip
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLOSENESS, allowed=_NULLS_OF_VALUES)
-    values = _values(classes, sensitive)
-    if ordered is None:
-        ordered = is_ordered(classes.relation.type_of(str(sensitive)))
-    return closeness(classes.keys, values, ordered=ordered)
-
-
-def is_ordered(sql_type: str) -> bool:
-    """Whether the order of the values of a type counts, unless told otherwise."""
-    return any(word in sql_type for word in _ORDERED) and not sql_type.endswith("]")
-
-
-def closeness(keys: Sequence[str], values: str, *, ordered: bool) -> str:
-    """A query for the distance of each class from all records: keys, ``records``, ``distance``.
-
-    Args:
-        values: a query for how often each class has each value: keys, ``_value``, ``_n``.
-        ordered: whether the order of the values counts; none is NULL then.
-    """
-    by = ", ".join(map(identifier, keys))
-    sizes = f"SELECT {by}, sum(_n)::BIGINT AS _all FROM _values GROUP BY ALL"
-    shown = ", ".join(f"v.{identifier(name)}" for name in keys)
-    if not ordered:
-        # Half the sum of all differences is the sum of the positive ones, which only values of the class can have.
-        return f"""
-            WITH _values AS MATERIALIZED ({values}),
-            _whole AS (
-                SELECT _value AS _known, sum(_n) / (SELECT sum(_n) FROM _values) AS _share FROM _values GROUP BY ALL
-            )
-            SELECT {shown}, any_value(_all) AS records, {total("greatest(_n / _all - _share, 0)")} AS distance
-            FROM _values v JOIN ({sizes}) c ON {alike(keys, "v", "c")}
-            JOIN _whole ON _value IS NOT DISTINCT FROM _known GROUP BY ALL"""
-    # Between two values of the class its distribution function is flat, and that of the whole climbs: the distance
-    # there is a difference of sums, once it is known where the one passes the other (`_pass`).
-    return f"""
-        WITH _values AS MATERIALIZED ({values}),
-        _whole AS MATERIALIZED (
-            SELECT *, sum(_below) OVER (ORDER BY _rank ROWS UNBOUNDED PRECEDING)::HUGEINT AS _sums
-            FROM (
-                SELECT _known, row_number() OVER (ORDER BY _known) AS _rank,
-                    sum(_n) OVER (ORDER BY _known ROWS UNBOUNDED PRECEDING)::HUGEINT AS _below
-                FROM (SELECT CASE WHEN _value IS NULL THEN error('a sensitive value is NULL: take nulls := ''skip'', '
-                    || 'or ordered := false') ELSE _value END AS _known, sum(_n) AS _n FROM _values GROUP BY ALL)
-            )
-        ),
-        _end AS (SELECT max(_rank) AS _ranks, max(_below) AS _total, max(_sums) - max(_below) AS _last FROM _whole),
-        _steps AS (
-            SELECT {by}, _rank, _sums - _below AS _before,
-                sum(_n) OVER (PARTITION BY {by}) AS _all,
-                sum(_n) OVER (PARTITION BY {by} ORDER BY _rank ROWS UNBOUNDED PRECEDING)::HUGEINT AS _mine,
-                lead(_rank) OVER (PARTITION BY {by} ORDER BY _rank) AS _next,
-                lead(_sums - _below) OVER (PARTITION BY {by} ORDER BY _rank) AS _then
-            FROM _values JOIN _whole ON _value = _known
-        ),
-        _flat AS (
-            SELECT {by}, _all, _rank, _before, _mine, coalesce(_next, _ranks) AS _next, coalesce(_then, _last) AS _then,
-                _ranks, _total, _mine * _total // _all AS _level,
-                row_number() OVER (PARTITION BY {by} ORDER BY _rank) = 1 AS _first
-            FROM _steps, _end
-        ),
-        _passed AS (
-            SELECT _flat.*, least(greatest(coalesce(p._rank, 0), _flat._rank - 1), _next - 1) AS _pass,
-                CASE WHEN coalesce(p._rank, 0) < _flat._rank THEN _before
-                    WHEN p._rank >= _next THEN _then ELSE p._sums END AS _until
-            FROM _flat ASOF LEFT JOIN _whole p ON _flat._level >= p._below
-        )
-        SELECT {by}, any_value(_all)::BIGINT AS records,
-            coalesce({total(_PIECE)} / nullif(any_value(_ranks) - 1, 0), 0) AS distance
-        FROM _passed GROUP BY {by}"""
-
-
-def plan_t_closeness_classes(
-    session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, ordered: bool | None,
-    nulls: str | None,
-) -> str:  # fmt: skip
-    """``sdc_t_closeness_classes``."""
-    return _closeness(session, text, keys, sensitive, ordered, nulls)
-
-
-def plan_t_closeness(
-    session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, ordered: bool | None,
-    nulls: str | None,
-) -> str:  # fmt: skip
-    """``sdc_t_closeness``: the class that is farthest from the whole."""
-    by_class = _closeness(session, text, keys, sensitive, ordered, nulls)
-    return f"""
-        SELECT coalesce(sum(records), 0)::BIGINT AS records, count(*) AS classes, max(distance) AS t,
-            {total("records * distance")} / sum(records) AS mean_distance
-        FROM ({by_class})"""
 
 
 # --- risk of records -------------------------------------------------------------------------------------------------
@@ -370,10 +210,12 @@ def _risks(classes: Classes, household: str | None, method: str | None) -> str:
 
 def plan_individual_risk(
     session: Session, text: str | None, keys: list[str] | None, weight: str | None, household: str | None,
-    threshold: float | None, method: str | None, nulls: str | None,
+    threshold: float | None, method: str | None, nulls: str | None, alpha: float | None,
 ) -> str:  # fmt: skip
     """``sdc_individual_risk``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS)
+    classes = Classes.read(
+        session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha
+    )
     refuse_taken(classes.relation.columns, _RISK_COLUMNS)
     most = share(threshold, "threshold")
     return f"SELECT *, risk > {most!r}::DOUBLE AS unsafe FROM ({_risks(classes, household, method)})"
@@ -381,11 +223,13 @@ def plan_individual_risk(
 
 def plan_global_risk(
     session: Session, text: str | None, keys: list[str] | None, weight: str | None, household: str | None,
-    threshold: float | None, method: str | None, nulls: str | None,
+    threshold: float | None, method: str | None, nulls: str | None, alpha: float | None,
 ) -> str:  # fmt: skip
     """``sdc_global_risk``: from the classes, or from the records where households count."""
     most = share(threshold, "threshold")
-    classes = Classes.read(session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS)
+    classes = Classes.read(
+        session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha
+    )
     return overall_risk(classes, most, household, method)
 
 
@@ -400,7 +244,7 @@ def overall_risk(classes: Classes, most: float, household: str | None = None, me
         inner = Classes(
             Source(classes.relation.text, f"(SELECT {_only(classes, household)} FROM {classes.records()})",
                    classes.relation.columns),
-            classes.keys, classes.weight, classes.nulls,
+            classes.keys, classes.weight, classes.nulls, classes.alpha,
         )  # fmt: skip
         rows = (
             "SELECT 1 AS _n, class_records AS _f, risk AS _risk, household_risk AS _together "
@@ -564,8 +408,6 @@ def plan_policy_risk(
 
 
 CLASS_COLUMNS = ("records", "population")
-_DIVERSITY = ("records", "distinct_l", "entropy_l", "recursive_l")
-_CLOSENESS = ("records", "distance")
 _RISK_COLUMNS = ("class_records", "class_population", "risk", "household_risk", "unsafe")
 _MARKETER = ("records", "population", "valid", "risk_im", "risk_cem", "risk_orem")
 
@@ -577,10 +419,6 @@ FAMILY = Family(
         *planners(
             plan_classes,
             plan_k_anonymity,
-            plan_l_diversity,
-            plan_l_diversity_classes,
-            plan_t_closeness,
-            plan_t_closeness_classes,
             plan_individual_risk,
             plan_global_risk,
             plan_unsafe_combinations,
@@ -589,5 +427,5 @@ FAMILY = Family(
             plan_policy_risk,
         ),
     ),
-    scalars=(Scalar("_sdc_class_risk", ("BIGINT", "DOUBLE", "BOOLEAN"), "DOUBLE", class_risks),),
+    scalars=(Scalar("_sdc_class_risk", ("DOUBLE", "DOUBLE", "BOOLEAN"), "DOUBLE", class_risks),),
 )

@@ -228,8 +228,8 @@ def _read_model(
     sampled = None if fraction is None else share(fraction, "fraction", zero=False)
     order = whole(interactions, "interactions", least=1, why="1 for main effects, 2 for pairs")
     fitted = choice(method, "method", _METHODS)
-    if method == "pseudo" and weight is None:
-        raise SDCError("method 'pseudo' fits the sums of the weights: give 'weight'")
+    if method in _WEIGHTED and weight is None:
+        raise SDCError(f"method '{method}' {_WEIGHTED[str(method)]}: give 'weight'")
     places = among(trends, "trends", classes.keys, "the keys")
     for place in places:
         if not is_number(classes.relation.type_of(classes.keys[place])):
@@ -298,13 +298,24 @@ def _modelled(
             "take fewer keys, or coarser ones"
         )
     sampled = np.minimum(records / population, 1.0) if model.fraction is None else np.full(len(records), model.fraction)
-    observed = np.zeros(shape)
-    observed[tuple(codes)] = population if model.method == "pseudo" else records
+    places = tuple(codes)
+    observed, exposure, covariate = np.zeros(shape), None, None
+    observed[places] = population if model.method == "pseudo" else records
+    if model.method == "sdcmicro_pml":
+        observed[places] = population * (records.sum() / population.sum())
+    elif model.method == "sdcmicro_weighted":
+        covariate = np.zeros(shape)
+        covariate[places] = population
+    elif model.method == "sdcmicro_ce":
+        exposure = np.full(shape, _TENTH)
+        exposure[places] += records / population
     trends = {place: values[place] for place in model.trends}
-    fitted = expected_frequencies(observed, model.terms, trends, checkpoint())
+    fitted = expected_frequencies(observed, model.terms, trends, checkpoint(), exposure=exposure, covariate=covariate)
     lone = records == 1
-    rate = fitted[tuple(codes)][lone]
-    alone, match = unique_risks(rate / sampled[lone] if model.method == "poisson" else rate, sampled[lone])
+    rate = fitted[places][lone]
+    if model.method == "poisson":
+        rate = rate / sampled[lone]
+    alone, match = unique_risks(rate, sampled[lone])
     tau1, tau2 = float(alone.sum()), float(match.sum())
     uniques = int(lone.sum())
     return {
@@ -314,7 +325,14 @@ def _modelled(
     }  # fmt: skip
 
 
-_METHODS = ("poisson", "pseudo", "sdcmicro")
+_METHODS = ("poisson", "pseudo", "sdcmicro", "sdcmicro_ce", "sdcmicro_pml", "sdcmicro_weighted")
+_WEIGHTED: Mapping[str, str] = {
+    "pseudo": "fits the sums of the weights",
+    "sdcmicro_ce": "sees that shares sampled differ by the weights",
+    "sdcmicro_pml": "fits the sums of the weights",
+    "sdcmicro_weighted": "explains frequencies by the weights",
+}
+_TENTH = 0.1  # what sdcMicro adds to the share sampled, of which a class of nobody has none
 _MOST_CELLS = 10_000_000
 _MODEL_COLUMNS: Mapping[str, str] = {
     "records": "BIGINT", "classes": "BIGINT", "cells": "BIGINT", "uniques": "BIGINT", "tau1": "DOUBLE",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -19,12 +20,14 @@ from sdcduck.methods.synthesis.record_swapping import (
     NO_DONOR_LEFT,
     NO_SIMILAR,
     Swapping,
+    levels_above,
     levels_at_risk,
+    rarities,
     smallest_counts,
     swap_records,
 )
 from sdcduck.quoting import identifier, literal
-from sdcduck.udfs.arguments import needed, share, whole, wrong
+from sdcduck.udfs.arguments import needed, number, share, whole, wrong
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, refuse_taken, source
@@ -47,6 +50,8 @@ class _Call:
     k: int
     rate: float
     seed: int | None
+    given: tuple[str, ...]
+    threshold: float
 
     @property
     def moving(self) -> tuple[str, ...]:
@@ -68,6 +73,7 @@ def _lists(text: str | None) -> list[list[str]]:
 def _read_call(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
     risk: list[str] | None, k: int | None, rate: float | None, carried: list[str] | None, seed: int | None,
+    given: list[str] | None, threshold: float | None,
 ) -> _Call:  # fmt: skip
     relation = source(session.cursor(), text, "source")
     lived_in = needed(household, "household", "name the column that tells which records move together")
@@ -78,7 +84,9 @@ def _read_call(
         relation, relation.named([lived_in], "household")[0], relation.named(hierarchy, "hierarchy"),
         tuple(relation.named(profile, "similar") for profile in _lists(similar)),
         relation.named(risk, "keys"), relation.named(carried, "carry_along"), least, swapped, seed,
+        relation.named(given, "risk"), math.inf if threshold is None else number(threshold, "threshold", least=0),
     )  # fmt: skip
+    _check_risk(call, threshold)
     relation.check_names(tuple(relation.columns))
     others = (("keys", call.risk), ("carry_along", call.carried), *(("similar", one) for one in call.similar))
     for argument, columns in (("hierarchy", call.hierarchy), *others):
@@ -89,6 +97,22 @@ def _read_call(
             if column in call.hierarchy:
                 raise SDCError(f"argument '{argument}' names column '{column}', which is one of the hierarchy")
     return call
+
+
+def _check_risk(call: _Call, threshold: float | None) -> None:
+    """That a risk is given for every level, and says all about who is at risk."""
+    if bool(call.given) != (threshold is not None):
+        raise SDCError(
+            "arguments 'risk' and 'threshold' go together: columns, and above which risk a household is moved"
+        )
+    if call.given and call.risk:
+        raise SDCError("give 'keys', from which the risk is counted, or 'risk', and not both")
+    if call.given and len(call.given) != len(call.hierarchy):
+        raise wrong(
+            "risk", "name a column for each one of 'hierarchy': the risk of a record in the areas of that level"
+        )
+    for name in call.given:
+        call.relation.number(name, "risk")
 
 
 # --- reading ---------------------------------------------------------------------------------------------------------
@@ -105,6 +129,7 @@ class _Households:
     profiles: Indices
     alike: Indices
     unit: Indices
+    risk: NDArray[np.float64]
 
 
 def _differs(column: str) -> str:
@@ -148,8 +173,9 @@ def _read_households(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Househo
     alike_in = tuple(dict.fromkeys(column for profile in call.similar for column in profile))
     similars = _names("s", alike_in)
     kept = zip(
-        [*call.hierarchy, *call.risk, *call.carried, *alike_in], [*levels, *risks, *carries, *similars], strict=True
-    )
+        [*call.hierarchy, *call.risk, *call.carried, *alike_in, *call.given],
+        [*levels, *risks, *carries, *similars, *_names("q", call.given)], strict=True,
+    )  # fmt: skip
     cursor.execute(
         f"CREATE TEMP TABLE _persons AS SELECT {identifier(call.household)}::VARCHAR AS _household, "
         + ", ".join(f"{identifier(column)} AS {name}" for column, name in kept)
@@ -210,20 +236,48 @@ def _read_households(cursor: duckdb.DuckDBPyConnection, call: _Call) -> _Househo
     household = cursor.sql("SELECT _household FROM _units ORDER BY _unit").to_arrow_table()["_household"]
     return _Households(
         household, key.astype(np.uint64), area, np.array(ancestors, dtype=np.int64),
-        np.array(codes_of, dtype=np.int64), alike, unit,
+        np.array(codes_of, dtype=np.int64), alike, unit, _read_risks(cursor, call),
     )  # fmt: skip
+
+
+def _read_risks(cursor: duckdb.DuckDBPyConnection, call: _Call) -> NDArray[np.float64]:
+    """The risk of the riskiest member of each household at each level, where there are columns of it.
+
+    Raises:
+        SDCError: one is NULL, negative or not finite.
+    """
+    columns = _names("q", call.given)
+    if not columns:
+        return np.zeros((0, 0))
+    wrong_one = ", ".join(
+        f"count(*) FILTER (({name} >= 0 AND {name}::DOUBLE < 'infinity'::DOUBLE) IS NOT TRUE) > 0" for name in columns
+    )
+    _refuse(
+        cursor, f"SELECT {wrong_one} FROM _persons",
+        [f"a risk in '{name}' is NULL, negative or not finite" for name in call.given],
+    )  # fmt: skip
+    largest = ", ".join(f"max({name})::DOUBLE AS {name}" for name in columns)
+    found = cursor.execute(
+        f"SELECT {largest} FROM _persons JOIN _units USING (_household) GROUP BY _unit ORDER BY _unit"
+    ).fetchnumpy()
+    return np.array([np.asarray(found[name], dtype=np.float64) for name in columns])
 
 
 def _swap(session: Session, call: _Call) -> tuple[_Households, Indices, Swapping]:
     """The households, the level at which each is at risk (-1: none), and who changes place with whom."""
     with reads(session.cursor()) as cursor:
         homes = _read_households(cursor, call)
-    smallest = smallest_counts(homes.alike, homes.unit, homes.area, homes.ancestors)
+    smallest: Indices | NDArray[np.float64]
+    if call.given:
+        smallest, at_risk = rarities(homes.risk), levels_above(homes.risk, call.threshold)
+    else:
+        smallest = smallest_counts(homes.alike, homes.unit, homes.area, homes.ancestors)
+        at_risk = levels_at_risk(smallest, call.k)
     swapping = swap_records(
         homes.area, homes.ancestors, smallest, homes.profiles, homes.key, k=call.k, rate=call.rate,
-        seed=stream_of(session.secret(), "record swapping", call.seed), check=checkpoint(),
+        seed=stream_of(session.secret(), "record swapping", call.seed), check=checkpoint(), at_risk=at_risk,
     )  # fmt: skip
-    return homes, levels_at_risk(smallest, call.k), swapping
+    return homes, at_risk, swapping
 
 
 # --- the functions ---------------------------------------------------------------------------------------------------
@@ -232,10 +286,12 @@ def _swap(session: Session, call: _Call) -> tuple[_Households, Indices, Swapping
 def plan_record_swap(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
     keys: list[str] | None, k: int | None, swaprate: float | None, carry_along: list[str] | None,
-    return_swapped_id: bool | None, seed: int | None,
+    return_swapped_id: bool | None, seed: int | None, risk: list[str] | None, threshold: float | None,
 ) -> Rows:  # fmt: skip
     """``sdc_record_swap``: the records of the source, with the geography of the other household."""
-    call = _read_call(session, text, household, hierarchy, similar, keys, k, swaprate, carry_along, seed)
+    call = _read_call(
+        session, text, household, hierarchy, similar, keys, k, swaprate, carry_along, seed, risk, threshold
+    )
     refuse_taken(call.relation.columns if return_swapped_id else (), _ADDED)
 
     def make() -> pa.Table:
@@ -285,10 +341,12 @@ def _with_places_changed(call: _Call, told: bool) -> str:
 def plan_record_swap_report(
     session: Session, text: str | None, household: str | None, hierarchy: list[str] | None, similar: str | None,
     keys: list[str] | None, k: int | None, swaprate: float | None, carry_along: list[str] | None,
-    seed: int | None,
+    seed: int | None, risk: list[str] | None, threshold: float | None,
 ) -> Rows:  # fmt: skip
     """``sdc_record_swap_report``: what the swap with the same arguments does, by level."""
-    call = _read_call(session, text, household, hierarchy, similar, keys, k, swaprate, carry_along, seed)
+    call = _read_call(
+        session, text, household, hierarchy, similar, keys, k, swaprate, carry_along, seed, risk, threshold
+    )
 
     def make() -> pa.Table:
         _, at_risk, swapping = _swap(session, call)

@@ -14,12 +14,13 @@ from sdcduck.methods.masking.microaggregation import by_component, in_turn, stan
 from sdcduck.methods.masking.mixed import loss, mixed_mdav, mixed_v_mdav, over_range
 from sdcduck.methods.masking.nearest_groups import mdav
 from sdcduck.methods.masking.one_dimension import best_groups
+from sdcduck.methods.masking.robust import from_outside
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Check = Callable[[int, int], None]
 
-METHODS = ("mdav", "vmdav", "swap", "decompose", "optimal", "onedims", "single", "simple", "pca")
+METHODS = ("mdav", "vmdav", "swap", "decompose", "optimal", "onedims", "single", "simple", "pca", "rmd")
 """By which groups are made."""
 OF_CATEGORIES = ("mdav", "vmdav")
 """Those of them that take categories, too."""
@@ -50,6 +51,9 @@ class Grouping:
         Args:
             values: n x p, finite; columns are standardised first.
             check: called with how many records are done, and how many there are.
+
+        Raises:
+            SingularError: by 'rmd', of records most of which lie in a plane.
         """
         points = standardised(values)
         if len(points) < 2 * self.k:
@@ -62,6 +66,8 @@ class Grouping:
             return exchange(points, first_groups(points, self.k, self.gamma, check), check)[0]
         if self.method == "decompose":
             return decompose(points, self.k, self.pieces, gamma=self.gamma, seconds=self.seconds, check=check).groups
+        if self.method == "rmd":
+            return from_outside(points, self.k, check)
         if self.method == "pca":
             return by_component(points, self.k)
         if self.method == "simple":

@@ -73,6 +73,29 @@ def swapped_ranks(order: Indices, reach: int, bits: NDArray[np.uint64]) -> Indic
     return giver
 
 
+def swapped_within(order: Indices, values: Floats, most: float, bits: NDArray[np.uint64]) -> tuple[Indices, int]:
+    """The widest swap whose values move by at most so much in the root mean square: from which record, and the reach.
+
+    The mean of a random subset of N then moves by at most 2 most / sqrt(N), but for chance: Moore's second limit, where
+    most is K0 times the mean. The wider the reach, the further values move, but for chance; the limit is kept.
+
+    order, bits: as in `swapped_ranks`. values: float64 (n,). most: at least 0.
+
+    >>> swapped_within(np.arange(3), np.array([0.0, 1, 9]), 2.0, np.zeros(3, np.uint64))
+    (array([1, 0, 2]), 2)
+    """
+    fits, fails, best = 0, len(order), np.arange(len(bits))
+    while fails - fits > 1:
+        reach = (fits + fails) // 2
+        giver = swapped_ranks(order, reach, bits)
+        moved = values[order] - values[giver[order]]
+        if np.sqrt(np.mean(moved**2)) <= most:
+            fits, best = reach, giver
+        else:
+            fails = reach
+    return best, fits
+
+
 def reach_of(correlation: float) -> float:
     """How far ranks may move, as a share, so that those before and after are correlated so much.
 

@@ -5,7 +5,8 @@ Of a class with f records in the sample, F in the population is unknown. Under t
 
     E[1/F | f] = (p^f / f) 2F1(f, f; f + 1; q) = (p / f) 2F1(1, 1; f + 1; q),    q = 1 - p,
 
-by Euler's transformation. The last series has positive terms only.
+by Euler's transformation. The last series has positive terms only. f need not be whole, where records
+with missing values count in part: it is also the integral of p u^(f-1) / (p + q u) from 0 to 1.
 """
 
 from __future__ import annotations
@@ -19,6 +20,23 @@ from sdcduck.methods.compiled import njit
 
 _SMALL_CLASS = 20.0
 _NEGLIGIBLE = 1e-17
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(20)
+
+
+@njit(cache=True, nogil=True)
+def _integral(f, p):  # type: ignore[no-untyped-def]
+    """p times the integral of u^(f-1) / (p + q u) from 0 to 1, for 1 <= f < 2.
+
+    Over x = log u, where it has no pole nearer than pi: pieces of length 2 from 0 down to where nothing is left.
+    """
+    q = 1.0 - p
+    low, total = 0.0, 0.0
+    while low > math.log(p) - 40.0:
+        for place in range(len(_NODES)):
+            x = low - 1.0 + _NODES[place]
+            total += _WEIGHTS[place] * math.exp(f * x) / (p + q * math.exp(x))
+        low -= 2.0
+    return p * total
 
 
 @njit(cache=True, nogil=True)
@@ -30,9 +48,10 @@ def _expected_inverse(f, p):  # type: ignore[no-untyped-def]
     if p < 0.5 and f < _SMALL_CLASS:
         # The integral behind the series obeys r(f) = (p / q) (1 / (f - 1) - r(f - 1)): errors shrink by p / q < 1.
         # The series itself would need some 1 / p terms.
-        risk = -p * math.log(p) / q
+        part = f - math.floor(f)
+        risk = -p * math.log(p) / q if part == 0.0 else _integral(1.0 + part, p)
         for size in range(1, int(f)):
-            risk = p / q * (1.0 / size - risk)
+            risk = p / q * (1.0 / (size + part) - risk)
         return risk
     term, total, k = 1.0, 1.0, 0.0
     while term > _NEGLIGIBLE * total:
@@ -54,12 +73,12 @@ def _fill(records, population, approximate, risk):  # type: ignore[no-untyped-de
 
 
 def class_risk(
-    records: NDArray[np.int64], population: NDArray[np.float64], *, approximate: bool = False
+    records: NDArray[np.int64] | NDArray[np.float64], population: NDArray[np.float64], *, approximate: bool = False
 ) -> NDArray[np.float64]:
     """Risk of each record of n classes, between 0 and 1.
 
     Args:
-        records: f, number of records of the class in the sample, at least 1.
+        records: f, number of records of the class in the sample, at least 1; not whole where some count in part.
         population: estimate of F, such as the sum of the weights, positive. Where it is f or less, the risk is 1/f.
         approximate: p / (f - (1 - p)) for f > 2, as mu-ARGUS and sdcMicro do; exact otherwise.
 
@@ -72,6 +91,6 @@ def class_risk(
         raise ValueError("the population of a class must be a positive number")
     risk = np.empty(len(records))
     _fill(
-        np.require(records, requirements=["C", "W"]), np.require(population, requirements=["C", "W"]), approximate, risk
+        np.require(records, np.float64, ["C", "W"]), np.require(population, requirements=["C", "W"]), approximate, risk
     )
     return risk

@@ -6,7 +6,8 @@ with mean m = lambda (1 - pi), and
 
     P(F = 1 | f = 1) = exp(-m),        E(1/F | f = 1) = (1 - exp(-m)) / m.
 
-Source: Skinner and Shlomo (2008), Journal of the American Statistical Association 103.
+Source: Skinner and Shlomo (2008), Journal of the American Statistical Association 103; Clogg and Eliason (1987),
+Sociological Methods & Research 16, of an exposure that differs from cell to cell.
 """
 
 from __future__ import annotations
@@ -23,8 +24,9 @@ _CLOSE = 1e-9  # of a margin, as a share of the total
 
 
 def expected_frequencies(
-    observed: Floats, terms: Sequence[tuple[int, ...]], trends: Mapping[int, Floats], check: Callable[[], None]
-) -> Floats:
+    observed: Floats, terms: Sequence[tuple[int, ...]], trends: Mapping[int, Floats], check: Callable[[], None],
+    *, exposure: Floats | None = None, covariate: Floats | None = None,
+) -> Floats:  # fmt: skip
     """The maximum-likelihood frequencies of a log-linear model, by iterative proportional fitting.
 
     Args:
@@ -32,10 +34,14 @@ def expected_frequencies(
         terms: axes whose margins the model keeps.
         trends: scores of the categories of an axis whose effect is linear in them: the model keeps their mean.
         check: called once a cycle; it may raise to end the fit.
+        exposure: by cell, above 0, what the frequencies are proportional to besides: its logarithm is an offset.
+        covariate: by cell, a number with a linear effect: the model keeps its mean.
     """
     axes = range(observed.ndim)
     total = observed.sum()
     fitted = np.full(observed.shape, total / observed.size)
+    if exposure is not None:
+        fitted = exposure * (total / exposure.sum())
     kept = [(term, observed.sum(axis=tuple(a for a in axes if a not in term), keepdims=True)) for term in terms]
     scaled = {}
     for axis, scores in trends.items():
@@ -45,7 +51,8 @@ def expected_frequencies(
         axis: float(observed.sum(axis=tuple(a for a in axes if a != axis)) @ scores / total)
         for axis, scores in scaled.items()
     }
-    for _ in range(_CYCLES):
+    tilt = None if covariate is None else (covariate - covariate.min()) / (float(np.ptp(covariate)) or 1.0)
+    for _ in range(_CYCLES if tilt is None else 10 * _CYCLES):
         check()
         off = 0.0
         for term, margin in kept:
@@ -58,6 +65,12 @@ def expected_frequencies(
             factor *= total / (now @ factor)
             off = max(off, float(np.abs(now * (factor - 1)).max()))
             fitted *= factor.reshape([-1 if a == axis else 1 for a in axes])
+        if tilt is not None:
+            mean = float((observed * tilt).sum() / total)
+            factor = np.exp(_slope(fitted.ravel(), tilt.ravel(), mean) * tilt)
+            factor *= total / (fitted * factor).sum()
+            off = max(off, float(np.abs(fitted * (factor - 1)).max()))
+            fitted *= factor
         if off <= _CLOSE * total:
             break
     return fitted

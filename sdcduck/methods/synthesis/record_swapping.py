@@ -76,10 +76,29 @@ def smallest_counts(alike: Indices, unit: Indices, area: Indices, ancestors: Ind
     return smallest
 
 
-def levels_at_risk(smallest: Indices, k: int) -> Indices:
+def levels_at_risk(smallest: Indices | NDArray[np.float64], k: int) -> Indices:
     """The widest level at which fewer than k persons are like some member, by household; -1 where there is none."""
     at_risk = smallest < k
     return np.where(at_risk.any(axis=0), at_risk.argmax(axis=0), -1).astype(np.int64)
+
+
+def rarities(risk: NDArray[np.float64]) -> NDArray[np.float64]:
+    """In place of the counts of `smallest_counts`, where somebody else says how high the risk is: what 1 is of it.
+
+    >>> rarities(np.array([[0.5, 0.25]])).tolist()
+    [[2.0, 4.0]]
+    """
+    return np.asarray(1 / np.maximum(risk, 1e-300), dtype=np.float64)
+
+
+def levels_above(risk: NDArray[np.float64], threshold: float) -> Indices:
+    """The widest level at which the risk is above a threshold, by household; -1 where there is none.
+
+    >>> levels_above(np.array([[0.1, 0.1, 0.9], [0.5, 0.1, 0.9]]), 0.2).tolist()
+    [1, -1, 0]
+    """
+    above = risk > threshold
+    return np.where(above.any(axis=0), above.argmax(axis=0), -1).astype(np.int64)
 
 
 def _uniform(key: NDArray[np.uint64], number: Indices | int, seed: int) -> NDArray[np.float64]:
@@ -178,8 +197,9 @@ def _swap_across(  # type: ignore[no-untyped-def]
 
 
 def swap_records(
-    area: Indices, ancestors: Indices, smallest: Indices, profiles: Indices, key: NDArray[np.uint64], *, k: int,
-    rate: float, seed: int, check: Callable[[], object] = lambda: None,
+    area: Indices, ancestors: Indices, smallest: Indices | NDArray[np.float64], profiles: Indices,
+    key: NDArray[np.uint64], *, k: int, rate: float, seed: int, check: Callable[[], object] = lambda: None,
+    at_risk: Indices | None = None,
 ) -> Swapping:  # fmt: skip
     """Pairs of households that change place, of n households in their canonical order.
 
@@ -187,9 +207,11 @@ def swap_records(
     by others until the area has begun its share of the rate. Donors and others are taken with a chance that grows with
     their risk: by the score risk / Exp(1), largest first.
 
-    area, ancestors: as for `smallest_counts`, which gives ``smallest``. profiles: int64 (profiles, n), codes of what
-    must be equal in a donor, the preferred profile first. key: uint64 (n,), what the random stream of a household
-    depends on. rate: share of the households that is to change place. check: called between the levels.
+    area, ancestors: as for `smallest_counts`, which gives ``smallest``, or else `rarities` does.
+    profiles: int64 (profiles, n), codes of what must be equal in a donor, the preferred profile first. key: uint64
+    (n,), what the random stream of a household depends on. rate: share of the households that is to change place.
+    check: called between the levels.
+    at_risk: int64 (n,), the widest level at which each is at risk, or -1; None: as `levels_at_risk` says of k.
 
     Raises:
         ValueError: a rate that is not between 0 and 1, or k below 0.
@@ -199,7 +221,8 @@ def swap_records(
     if k < 0:
         raise ValueError("k_anonymity must not be negative")
     n, levels = len(area), len(ancestors)
-    at_risk = levels_at_risk(smallest, k)
+    if at_risk is None:
+        at_risk = levels_at_risk(smallest, k)
     target, total = _targets(area, ancestors.shape[1], rate, seed)
     partner, moved = np.full(n, -1, dtype=np.int64), np.full(n, -1, dtype=np.int64)
     failed, begun = np.zeros(n, dtype=np.int64), np.zeros(ancestors.shape[1], dtype=np.int64)

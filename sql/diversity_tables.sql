@@ -1,0 +1,156 @@
+-- What classes of records tell of sensitive values. All of it needs Python.
+
+--| sdc_l_diversity(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') -> TABLE
+--| What can be learned without finding a record: how diverse the sensitive values are in the least diverse class.
+--|
+--| Three measures: the number of different values, exp of their entropy, and the largest l for which the most frequent value
+--| has fewer than c times as many records as the values from the l-th most frequent on have together. NULL is a value.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
+--| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @arg sensitive VARCHAR: the column that nobody should learn
+--| @arg c DOUBLE: of recursive (c, l)-diversity
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those whose `sensitive` is NULL too
+--| @column records BIGINT: records
+--| @column classes BIGINT: classes
+--| @column distinct_l BIGINT: number of different values in the worst class
+--| @column entropy_l DOUBLE: exp of the entropy of the values in the worst class
+--| @column recursive_l BIGINT: the largest l for which every class is recursively (c, l)-diverse; 0: none
+--| @column homogeneous BIGINT: records in classes with a single value: their value is known without finding them
+--| @column share_homogeneous DOUBLE: their share
+--| @example
+--| FROM sdc_l_diversity('people', keys := ['region', 'sex'], sensitive := 'income');
+--| @output
+--| records | classes | distinct_l | entropy_l | recursive_l | homogeneous |   share_homogeneous
+--| --------+---------+------------+-----------+-------------+-------------+--------------------
+--|      12 |       6 |          1 |       1.0 |           1 |           2 | 0.16666666666666666
+--| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007)
+
+--| sdc_l_diversity_classes(source, keys := [], sensitive := NULL, c := 2, nulls := 'category') -> TABLE
+--| How diverse the sensitive values are in each class.
+--|
+--| Three measures: the number of different values, exp of their entropy, and the largest l for which the most frequent value
+--| has fewer than c times as many records as the values from the l-th most frequent on have together. NULL is a value.
+--|
+--| @args_of sdc_l_diversity
+--| @column .. as in `source`: the columns of `keys`
+--| @column records BIGINT: records of the class
+--| @column distinct_l BIGINT: number of different values
+--| @column entropy_l DOUBLE: exp of the entropy of the values
+--| @column recursive_l BIGINT: the largest l for which the class is recursively (c, l)-diverse; 0: none
+--| @example
+--| SELECT region, sex, records, distinct_l, round(entropy_l, 3) AS entropy_l, recursive_l
+--| FROM sdc_l_diversity_classes('people', keys := ['region', 'sex'], sensitive := 'income') ORDER BY region, sex;
+--| @output
+--| region | sex | records | distinct_l | entropy_l | recursive_l
+--| -------+-----+---------+------------+-----------+------------
+--| East   | f   |       1 |          1 |       1.0 |           1
+--| East   | m   |       1 |          1 |       1.0 |           1
+--| North  | f   |       2 |          2 |       2.0 |           2
+--| North  | m   |       3 |          3 |       3.0 |           3
+--| South  | f   |       3 |          3 |       3.0 |           3
+--| South  | m   |       2 |          2 |       2.0 |           2
+--| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007)
+
+--| sdc_multi_diversity(source, keys := [], sensitive := [], c := 2, nulls := 'category') -> TABLE
+--| What can be learned of several sensitive columns, by somebody who knows the keys, or the keys and all others of these columns.
+--|
+--| A class can be diverse in each of two illnesses, and whoever knows of the one knows the other. The `multi` measures
+--| therefore take the other sensitive columns for keys, as the definition of l-diversity for several sensitive columns does.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: one row a record
+--| @arg keys VARCHAR[]: the key variables: what somebody may know of a person
+--| @arg sensitive VARCHAR[]: the columns that nobody should learn, two or more
+--| @arg c DOUBLE: of recursive (c, l)-diversity
+--| @arg nulls VARCHAR: 'category': NULL is a value of its own; 'drop': records with a NULL key are left out; 'skip': those with a NULL in `sensitive` too
+--| @column sensitive VARCHAR: the column
+--| @column records BIGINT: records
+--| @column classes BIGINT: classes of the keys
+--| @column distinct_l BIGINT: number of different values in the worst class
+--| @column entropy_l DOUBLE: exp of their entropy in the worst class
+--| @column recursive_l BIGINT: the largest l for which every class is recursively (c, l)-diverse; 0: none
+--| @column multi_distinct_l BIGINT: the same, where the other columns of `sensitive` are keys, too
+--| @column multi_entropy_l DOUBLE: the same of the entropy
+--| @column multi_recursive_l BIGINT: the same of recursive diversity
+--| @example
+--| SELECT sensitive, distinct_l, round(entropy_l, 2) AS entropy_l, recursive_l, multi_distinct_l, multi_recursive_l
+--| FROM sdc_multi_diversity('(SELECT *, age // 20 AS band, income > 2500 AS rich FROM people)', keys := ['region'],
+--|     sensitive := ['band', 'rich']) ORDER BY sensitive;
+--| @output
+--| sensitive | distinct_l | entropy_l | recursive_l | multi_distinct_l | multi_recursive_l
+--| ----------+------------+-----------+-------------+------------------+------------------
+--| band      |          2 |       2.0 |           2 |                1 |                 1
+--| rich      |          1 |       1.0 |           1 |                1 |                 1
+--| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007); R package sdcMicro
+
+--| sdc_multi_diversity_classes(source, keys := [], sensitive := [], c := 2, nulls := 'category') -> TABLE
+--| How diverse several sensitive columns are in each class: for who knows the keys, and for who knows the other columns, too.
+--|
+--| @args_of sdc_multi_diversity
+--| @column .. as in `source`: the columns of `keys`
+--| @column sensitive VARCHAR: the column
+--| @column records BIGINT: records of the class
+--| @column distinct_l BIGINT: number of different values
+--| @column entropy_l DOUBLE: exp of the entropy of the values
+--| @column recursive_l BIGINT: the largest l for which the class is recursively (c, l)-diverse; 0: none
+--| @column multi_distinct_l BIGINT: the same of the worst part of the class with the same values of the other columns of `sensitive`
+--| @column multi_entropy_l DOUBLE: the same of the entropy
+--| @column multi_recursive_l BIGINT: the same of recursive diversity
+--| @example
+--| SELECT region, sensitive, records, distinct_l, round(entropy_l, 2) AS entropy_l, multi_distinct_l, multi_recursive_l
+--| FROM sdc_multi_diversity_classes('(SELECT *, age // 20 AS band, income > 2500 AS rich FROM people)', keys := ['region'],
+--|     sensitive := ['band', 'rich']) ORDER BY region, sensitive;
+--| @output
+--| region | sensitive | records | distinct_l | entropy_l | multi_distinct_l | multi_recursive_l
+--| -------+-----------+---------+------------+-----------+------------------+------------------
+--| East   | band      |       2 |          2 |       2.0 |                2 |                 2
+--| East   | rich      |       2 |          1 |       1.0 |                1 |                 1
+--| North  | band      |       5 |          3 |      2.87 |                1 |                 1
+--| North  | rich      |       5 |          2 |      1.96 |                1 |                 1
+--| South  | band      |       5 |          3 |      2.87 |                1 |                 1
+--| South  | rich      |       5 |          2 |      1.65 |                1 |                 1
+--| @source Machanavajjhala, Kifer, Gehrke and Venkitasubramaniam (2007); R package sdcMicro
+
+--| sdc_t_closeness(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') -> TABLE
+--| What can be learned without finding a record: how far the sensitive values of a class are from those of all records.
+--|
+--| The earth mover's distance. Ordered values (numbers, dates): a value is as far from another as there are values between
+--| them, from 0 to 1. Others: all are equally far, and the distance is the total variation; NULL is a value there.
+--|
+--| @args_of sdc_l_diversity
+--| @arg ordered BOOLEAN: whether the order of the values counts; NULL: for numbers and dates
+--| @column records BIGINT: records
+--| @column classes BIGINT: classes
+--| @column t DOUBLE: the largest distance of a class
+--| @column mean_distance DOUBLE: mean over the records
+--| @example
+--| FROM sdc_t_closeness('people', keys := ['region'], sensitive := 'income');
+--| @output
+--| records | classes |                 t |       mean_distance
+--| --------+---------+-------------------+--------------------
+--|      12 |       3 | 0.196969696969697 | 0.14015151515151517
+--| @source Li, Li and Venkatasubramanian (2007)
+
+--| sdc_t_closeness_classes(source, keys := [], sensitive := NULL, ordered := NULL, nulls := 'category') -> TABLE
+--| How far the distribution of the sensitive values in each class is from that of all records.
+--|
+--| The earth mover's distance. Ordered values (numbers, dates): a value is as far from another as there are values between
+--| them, from 0 to 1. Others: all are equally far, and the distance is the total variation; NULL is a value there.
+--|
+--| @args_of sdc_t_closeness
+--| @column .. as in `source`: the columns of `keys`
+--| @column records BIGINT: records of the class
+--| @column distance DOUBLE: between its distribution of the sensitive values and that of all records, 0 to 1
+--| @example
+--| SELECT region, sex, records, round(distance, 3) AS distance
+--| FROM sdc_t_closeness_classes('people', keys := ['region', 'sex'], sensitive := 'income') ORDER BY region, sex;
+--| @output
+--| region | sex | records | distance
+--| -------+-----+---------+---------
+--| East   | f   |       1 |    0.288
+--| East   | m   |       1 |      0.5
+--| North  | f   |       2 |    0.227
+--| North  | m   |       3 |    0.152
+--| South  | f   |       3 |    0.091
+--| South  | m   |       2 |    0.288
+--| @source Li, Li and Venkatasubramanian (2007)
