@@ -44,7 +44,7 @@ from sdcduck.catalog.database import (
     is_read_only,
 )
 from sdcduck.catalog.macros import Variant, refused_calls, signatures
-from sdcduck.catalog.meaning import as_unset, refuse_other_order
+from sdcduck.catalog.meaning import WRONG_OPTIMIZERS, as_unset, refuse_other_order, switch_off, switch_on
 from sdcduck.catalog.privacy_ledger import (
     PrivateRelease,
     charge_private_release,
@@ -147,6 +147,7 @@ __all__ = [
     "PAIRS",
     "READ_NOTHING_ELSE",
     "TABLES_SQL",
+    "WRONG_OPTIMIZERS",
     "Declared",
     "Definition",
     "Kind",
@@ -232,6 +233,8 @@ __all__ = [
     "store_user",
     "stored_ptable",
     "stored_ptables",
+    "switch_off",
+    "switch_on",
     "synth_model",
     "synth_models",
     "users",

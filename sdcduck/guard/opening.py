@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog import WRONG_OPTIMIZERS, switch_off
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.errors import SDCError
 from sdcduck.functions.above import previews, rehearses
@@ -60,7 +61,7 @@ def open_guard(
             raise SDCError("raw records are shown of a file only: a connection shows them anyway")
         if allow_dirs:
             raise SDCError("folders are allowed with a file: a connection reads what its database may")
-        _switch_off_optimizers(database)
+        switch_off(database.cursor(), _WRONG)
         return Guard(database, role=role, seconds=seconds, log=written, plans_only=plans_only, records=records)
     if raw and records is not None:
         raise SDCError("raw records are shown of a file only: those of an engine its own users see")
@@ -116,31 +117,6 @@ def _lock(con: duckdb.DuckDBPyConnection, folders: list[str], settings: Mapping[
         elif not set(folders) <= set(allowed) or len(allowed) > len(folders) + 1:  # and one of DuckDB's own
             con.close()
             raise duckdb.InvalidInputException
-
-
-def _switch_off_optimizers(con: duckdb.DuckDBPyConnection) -> None:
-    """Add optimizers that change answers to those which are off in somebody's instance.
-
-    DuckDB has no such setting for one connection.
-
-    Raises:
-        SDCError: its settings are locked, so that they stay on.
-    """
-    if not _WRONG:
-        return
-    with _OPENING:
-        [[text]] = con.cursor().execute("SELECT current_setting('disabled_optimizers')").fetchall()
-        off = [name.strip() for name in str(text).split(",") if name.strip()]
-        if set(_WRONG) <= set(off):
-            return
-        everything = ",".join(dict.fromkeys([*off, *_WRONG]))
-        try:
-            con.cursor().execute(f"SET disabled_optimizers = {sql_value(everything)}")
-        except duckdb.InvalidInputException:
-            raise SDCError(
-                "the settings of this database are locked, and optimizers of DuckDB that change answers are on: "
-                f"SET disabled_optimizers = '{everything}' before lock_configuration"
-            ) from None
 
 
 @rehearses
@@ -218,9 +194,6 @@ if duckdb.__version__.startswith("2.0."):
     # And a sum is taken to be 0 behind a LEFT JOIN of which the other side is empty by the least and largest values
     # that DuckDB keeps of a column: HAVING sum(..) > 300 finds nothing, ORDER BY fails, if nobody is beyond a border.
     _WRONG += ["distinct_aggregate_rewrite", "statistics_propagation"]
-if duckdb.__version__.startswith(("1.5.", "2.0.")):
-    # What a query has twice is worked out once. Of a LEFT JOIN rows are lost with 2.0.1: 1731 of 2065 in
-    # `test_internal_errors`. With 1.5.6 one column may stand for another, the sum of b.w for that of a.m.
-    _WRONG += ["common_subplan"]
+_WRONG += WRONG_OPTIMIZERS
 if _WRONG:
     LOCKED["disabled_optimizers"] = ",".join(_WRONG)
