@@ -2,9 +2,14 @@
 -- Text arguments are cast, so that a number in the place of a name is refused by name and not as a missing overload.
 
 -- Every macro that calls Python asks this one first: where Python is not there, in a plain DuckDB shell say, the name of the
--- function that DuckDB does not find tells what to do. What it is given it gives back.
+-- function that DuckDB does not find tells what to do. What it is given it gives back. With integer_division, which a
+-- session may have for itself alone, shares and risks would be 0.
 CREATE OR REPLACE MACRO _sdc_with_python(plan) AS
-    "sdcduck (not loaded: open the file with sdcduck.connect, or call sdcduck.install on this connection)"(plan);
+    CASE
+        WHEN current_setting('integer_division')
+            THEN error('integer_division is set, by which shares and means are whole numbers: RESET integer_division first')
+        ELSE "sdcduck (not loaded: open the file with sdcduck.connect, or call sdcduck.install on this connection)"(plan)
+    END;
 
 --| sdc_record_key(unit_id, digits := 8) -> BIGINT
 --| The record key of a unit: HMAC-SHA-256 of its identifier under the secret, modulo 10^digits.

@@ -5,6 +5,7 @@ The test with two versions of DuckDB needs another interpreter with sdcduck, nam
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -534,3 +535,31 @@ def test_files_that_are_called_as_what_duckdb_has(tmp_path: Path, name: str) -> 
     guard = sdcduck.open_guard(file)
     assert guard.sql("SELECT region, count(*) AS n FROM people GROUP BY region") == counted
     guard.close()
+
+
+def test_what_of_duckdb_gives_wrong_numbers_is_switched_off() -> None:
+    """DuckDB 2.0.1 found each record of this view among copies that none is one of (`common_subplan`)."""
+    with contextlib.closing(sdcduck.connect()) as con:
+        con.execute("CREATE TABLE t AS SELECT i % 400 AS s, i % 400 * 7 % 90 AS p, i % 9 AS d FROM range(1000) r(i)")
+        con.execute("""CREATE VIEW v AS SELECT b.d AS x, b.p AS y, a.s AS z FROM t a
+            LEFT JOIN t b ON a.d = b.d AND a.s = b.s AND a.d < b.d WHERE b.d IS NULL OR b.d > 3""")
+        found = "FROM sdc_identical_matches('(SELECT x, y FROM v)', '(SELECT z AS x, y FROM v)')"
+        con.execute("SELECT matches " + found)
+        assert con.fetchall() == [(0,)]
+
+
+def test_what_a_user_switched_off_stays_off() -> None:
+    def off(con: duckdb.DuckDBPyConnection) -> object:
+        return con.execute("SELECT current_setting('disabled_optimizers')").fetchall()[0][0]
+
+    with contextlib.closing(duckdb.connect()) as con:
+        con.execute("SET disabled_optimizers = 'join_order'")
+        for _ in range(2):
+            assert off(sdcduck.install(con)) == "join_order,common_subplan"
+        assert off(sdcduck.uninstall(con)) == "join_order"
+        con.execute("SET disabled_optimizers = 'common_subplan'")
+        assert off(sdcduck.uninstall(sdcduck.install(con))) == "common_subplan"
+        con.execute("SET disabled_optimizers = ''; SET lock_configuration = true")
+        assert off(sdcduck.install(con)) == ""
+    with contextlib.closing(sdcduck.connect(disabled_optimizers="join_order")) as con:
+        assert off(con) == "join_order,common_subplan"

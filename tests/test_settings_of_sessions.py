@@ -46,3 +46,24 @@ def test_settings_that_change_nothing_are_not_in_the_way(con: duckdb.DuckDBPyCon
     con.execute("SET default_order = 'asc'; SET default_null_order = 'nulls_last'; SET integer_division = 0")
     con.execute("FROM sdc_publication('p', 'SELECT region, count(*) AS n FROM people GROUP BY region')").fetchall()
     assert con.execute("SELECT count(*) FROM sdc_suppress('p', max_count := 3)").fetchall() == [(3,)]
+
+
+@pytest.mark.parametrize("scope", ["SESSION", "GLOBAL"])
+def test_risks_are_not_cut_to_whole_numbers(con: duckdb.DuckDBPyConnection, scope: str) -> None:
+    """The marketer risk was 0 in a session of whole-number division; 30 other functions were as wrong."""
+    asked = [
+        "SELECT im, im_acceptable FROM sdc_marketer_risk('people', keys := ['region', 'age'])",
+        "SELECT p_stay FROM sdc_ptable_check('default') WHERE i = 1",
+        "SELECT share_homogeneous, entropy_l FROM sdc_l_diversity('people', keys := ['region'], sensitive := 'age')",
+        "SELECT (sdc_mask_utility(age, age + 1)).ks FROM people",
+    ]
+    before = [con.execute(one).fetchall() for one in asked]
+    assert before[0] == [(0.07, True)]
+    con.execute(f"SET {scope} integer_division = true")
+    for one in asked:
+        with pytest.raises(
+            duckdb.InvalidInputException, match=r"integer_division is set.*: RESET integer_division first"
+        ):
+            con.execute(one).fetchall()
+    con.execute(f"RESET {scope} integer_division")
+    assert [con.execute(one).fetchall() for one in asked] == before

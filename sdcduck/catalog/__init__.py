@@ -45,7 +45,7 @@ from sdcduck.catalog.database import (
     transaction,
 )
 from sdcduck.catalog.macros import Variant, refused_calls, signatures
-from sdcduck.catalog.meaning import as_unset, refuse_other_order
+from sdcduck.catalog.meaning import WRONG_OPTIMIZERS, as_unset, refuse_other_order, switch_off, switch_on
 from sdcduck.catalog.privacy_ledger import (
     PrivateRelease,
     charge_private_release,
@@ -148,6 +148,7 @@ __all__ = [
     "PAIRS",
     "READ_NOTHING_ELSE",
     "TABLES_SQL",
+    "WRONG_OPTIMIZERS",
     "Declared",
     "Definition",
     "Kind",
@@ -233,6 +234,8 @@ __all__ = [
     "store_user",
     "stored_ptable",
     "stored_ptables",
+    "switch_off",
+    "switch_on",
     "synth_model",
     "synth_models",
     "transaction",

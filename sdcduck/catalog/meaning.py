@@ -1,12 +1,19 @@
-"""Settings of DuckDB by which SQL means something else."""
+"""Settings of DuckDB by which SQL means something else, and optimizers of DuckDB that change answers."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterable, Mapping
 
 import duckdb
 
 from sdcduck.errors import SDCError
+from sdcduck.quoting import sql_value
+
+WRONG_OPTIMIZERS = ("common_subplan",) if duckdb.__version__.startswith(("1.5.", "2.0.")) else ()
+"""Those that work out once what a query has twice: where that is an outer join, DuckDB 2.0.1 loses rows, and 1.5.6
+takes one column for another. A view of such a join, or a query with one, stands twice in statements of ours.
+"""
 
 _MEANING: Mapping[str, object] = {
     "integer_division": False, "default_null_order": "NULLS_LAST", "default_order": "ASCENDING",
@@ -42,3 +49,43 @@ def refuse_other_order(con: duckdb.DuckDBPyConnection) -> None:
     for name in ("default_order", "default_null_order"):
         if name in changed:
             raise SDCError(f"{name} is set to {changed[name]}, by which SQL means something else: RESET {name} first")
+
+
+_SWITCHING = threading.Lock()
+
+
+def switch_off(con: duckdb.DuckDBPyConnection, optimizers: Iterable[str]) -> list[str]:
+    """Add optimizers to those which are off in somebody's instance; returns those that were on.
+
+    DuckDB has no such setting for one connection.
+
+    Raises:
+        SDCError: its settings are locked, so that they stay on.
+    """
+    with _SWITCHING:
+        off = _switched_off(con)
+        found = [name for name in optimizers if name not in off]
+        if found:
+            everything = ",".join([*off, *found])
+            try:
+                con.execute(f"SET disabled_optimizers = {sql_value(everything)}")
+            except duckdb.InvalidInputException:
+                raise SDCError(
+                    "the settings of this database are locked, and optimizers of DuckDB that change answers are on: "
+                    f"SET disabled_optimizers = '{everything}' before lock_configuration"
+                ) from None
+        return found
+
+
+def switch_on(con: duckdb.DuckDBPyConnection, optimizers: Iterable[str]) -> None:
+    """Take optimizers back that `switch_off` returned."""
+    with _SWITCHING:
+        off = _switched_off(con)
+        left = [name for name in off if name not in set(optimizers)]
+        if left != off:
+            con.execute(f"SET disabled_optimizers = {sql_value(','.join(left))}")
+
+
+def _switched_off(con: duckdb.DuckDBPyConnection) -> list[str]:
+    [(text,)] = con.execute("SELECT current_setting('disabled_optimizers')").fetchall()
+    return [name.strip() for name in str(text).split(",") if name.strip()]

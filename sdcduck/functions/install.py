@@ -56,6 +56,7 @@ class DatabaseSession:
         self._shown: Display | None = None
         self.progress: bool | Show | None = None
         self.engine: Engine | None = None
+        self.switched_off: list[str] = []
 
     def display(self, title: str) -> Display | None:
         """Where to show how far long work is: a line on the terminal, or the function that the user gave.
@@ -259,7 +260,8 @@ def install(
     this process make. They are stored in the database that the connection works in: call `install` again after ``USE``
     of another one. Where that is read-only and has none yet, or those of another version, they are temporary and
     belong to this connection or cursor alone. ``progress`` is as of `connect`, for the whole database; None leaves it
-    as it is.
+    as it is. An optimizer of DuckDB that gives wrong numbers is switched off for the whole instance (``common_subplan``
+    in ``disabled_optimizers``), unless its settings are locked; `uninstall` switches it on again.
 
     Raises:
         SDCError: inside a transaction, whose end would undo half of it; a database written by a newer sdcduck, or by
@@ -309,6 +311,8 @@ def _install(
             session.progress = progress
         if name is None:
             _set_scheduler(con, on=True)
+        with suppress(SDCError):  # what is locked stays as it is
+            session.switched_off += catalog.switch_off(con, catalog.WRONG_OPTIMIZERS)
         if begun or (current and (first is None or stored.has_all(con))):
             return con
         if name is None and catalog.is_read_only(con):
@@ -335,6 +339,8 @@ def uninstall(con: duckdb.DuckDBPyConnection, *, purge: bool = False) -> duckdb.
     if session is not None:
         session.remove_functions()
         _set_scheduler(con, on=False)
+        with suppress(duckdb.InvalidInputException):  # they have been locked
+            catalog.switch_on(con, session.switched_off)
     con.execute(f"DETACH DATABASE IF EXISTS {_HIDDEN}")
     return con
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog import WRONG_OPTIMIZERS, switch_off
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.errors import SDCError
 from sdcduck.functions.above import previews, rehearses
@@ -35,7 +36,7 @@ def open_guard(
 
     A file is opened for reading in an instance of its own that nobody else holds, with access to files, network,
     extensions and Python objects switched off and its settings locked. Of a connection of yours one setting is changed,
-    for its whole instance: with DuckDB 2.0, optimizers that change answers are added to ``disabled_optimizers``.
+    for its whole instance: optimizers of DuckDB that change answers are added to ``disabled_optimizers``.
 
     Args:
         database: the connection, or the file; it must have policies (`sdc_protect`).
@@ -60,7 +61,7 @@ def open_guard(
             raise SDCError("raw records are shown of a file only: a connection shows them anyway")
         if allow_dirs:
             raise SDCError("folders are allowed with a file: a connection reads what its database may")
-        _switch_off_optimizers(database)
+        switch_off(database.cursor(), _WRONG)
         return Guard(database, role=role, seconds=seconds, log=written, plans_only=plans_only, records=records)
     if raw and records is not None:
         raise SDCError("raw records are shown of a file only: those of an engine its own users see")
@@ -116,32 +117,6 @@ def _lock(con: duckdb.DuckDBPyConnection, folders: list[str], settings: Mapping[
         elif not set(folders) <= set(allowed) or len(allowed) > len(folders) + 1:  # and one of DuckDB's own
             con.close()
             raise duckdb.InvalidInputException
-
-
-def _switch_off_optimizers(con: duckdb.DuckDBPyConnection) -> None:
-    """Add optimizers that change answers to those which are off in somebody's instance.
-
-    DuckDB has no such setting for one connection.
-
-    Raises:
-        SDCError: its settings are locked, so that they stay on.
-    """
-    wrong = str(LOCKED.get("disabled_optimizers", "")).split(",")
-    if wrong == [""]:  # before DuckDB 2.0
-        return
-    with _OPENING:
-        [[text]] = con.cursor().execute("SELECT current_setting('disabled_optimizers')").fetchall()
-        off = [name.strip() for name in str(text).split(",") if name.strip()]
-        if set(wrong) <= set(off):
-            return
-        everything = ",".join(dict.fromkeys([*off, *wrong]))
-        try:
-            con.cursor().execute(f"SET disabled_optimizers = {sql_value(everything)}")
-        except duckdb.InvalidInputException:
-            raise SDCError(
-                "the settings of this database are locked, and optimizers of DuckDB 2.0 that change answers are on: "
-                f"SET disabled_optimizers = '{everything}' before lock_configuration"
-            ) from None
 
 
 @rehearses
@@ -211,11 +186,14 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "lock_configuration": True,
 }
 """What an instance may not do that only a guard holds."""
+_WRONG: list[str] = []
 if duckdb.__version__.startswith("2.0."):
     # Several count(DISTINCT ..) of one table become joins of aggregates there, and joins of such with each other can
     # end the instance for everybody ("dict-surviving cache: global dictionary column changed identity"). Without the
     # rewriting they do not, and it gains nothing that could be measured.
     # And a sum is taken to be 0 behind a LEFT JOIN of which the other side is empty by the least and largest values
     # that DuckDB keeps of a column: HAVING sum(..) > 300 finds nothing, ORDER BY fails, if nobody is beyond a border.
-    # And of a LEFT JOIN that a query has twice, worked out once, rows are lost: 1731 of 2065 in `test_internal_errors`.
-    LOCKED["disabled_optimizers"] = "distinct_aggregate_rewrite,statistics_propagation,common_subplan"
+    _WRONG += ["distinct_aggregate_rewrite", "statistics_propagation"]
+_WRONG += WRONG_OPTIMIZERS
+if _WRONG:
+    LOCKED["disabled_optimizers"] = ",".join(_WRONG)
