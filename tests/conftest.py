@@ -16,6 +16,7 @@ from effort import OF_NO_DATABASE, OF_NUMBERS, OLDER, in_turn, of_no_database, t
 from hypothesis import settings
 
 import sdcduck
+from sdcduck.quoting import identifier
 
 # The same examples in each run, so that what lands is what was tried; `make fuzz` draws others. No deadline: a busy
 # machine is no fault of an example. As they are the same, each run finds what the first one found with them: so there are
@@ -111,6 +112,27 @@ def lasting() -> Iterator[duckdb.DuckDBPyConnection]:
     """The same for all tests of a module and all examples of a property, which make their tables anew."""
     with sdcduck.connect(secret=SECRET) as connection:
         yield connection
+
+
+_OF_EVERY_DATABASE = frozenset(["settings", "ptables", "ptable_intervals"])
+
+
+@pytest.fixture
+def emptied(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
+    """The same without the tables and views that the test before left: to open one anew takes longer than most tests.
+
+    What was stored by our functions goes, too, but for p-tables and settings. A module says that it can do with that by
+    a fixture ``con`` of its own, which is this one.
+    """
+    left = """
+        SELECT 'VIEW', schema_name, view_name, 0 FROM duckdb_views() WHERE NOT internal AND schema_name = 'main'
+        UNION ALL SELECT 'TABLE', schema_name, table_name, estimated_size FROM duckdb_tables() WHERE NOT internal"""
+    for kind, schema, name, rows in lasting.execute(left).fetchall():
+        if schema != "sdc":
+            lasting.execute(f"DROP {kind} {identifier(schema)}.{identifier(name)}")
+        elif rows and name not in _OF_EVERY_DATABASE:
+            lasting.execute(f"DELETE FROM sdc.{identifier(name)}")
+    return lasting
 
 
 @pytest.fixture(scope="session")

@@ -133,6 +133,7 @@ from sdcduck.catalog.synthesis_models import (
 from sdcduck.catalog.views import (
     READ_NOTHING_ELSE,
     Read,
+    Texts,
     has_records_of,
     is_view,
     note_definitions,
@@ -163,6 +164,7 @@ __all__ = [
     "StoredPTable",
     "StoredPublication",
     "SynthModel",
+    "Texts",
     "Twice",
     "User",
     "Variant",

@@ -44,13 +44,13 @@ class Read:
     definition: Definition = ()
 
 
-def read_by(con: duckdb.DuckDBPyConnection, name: str) -> Read:
-    """What a relation of the main schema reads, as DuckDB plans it; nothing where it is not there any more."""
-    return _read_by(con, name, _Texts(con))
+def read_by(con: duckdb.DuckDBPyConnection, name: str, texts: Texts | None = None) -> Read:
+    """What a relation of the main schema reads, as DuckDB plans it; nothing where it is not there any more.
 
-
-def _read_by(con: duckdb.DuckDBPyConnection, name: str, texts: _Texts) -> Read:
-    """The same, of one of several relations at a time."""
+    Args:
+        texts: those of views and macros, where several relations are looked at in one go; None: they are looked up.
+    """
+    texts = Texts(con) if texts is None else texts
     tables: set[tuple[str, str, str]] = set()
     functions: set[str] = set()
     enums: set[str] = set()
@@ -162,7 +162,7 @@ _FILE = re.compile(r"""(?:'|")([^'"]*[./][^'"]*)(?:'|")""")
 """What may name a file, or several: DuckDB takes names for files where there is no such table."""
 
 
-class _Texts:
+class Texts:
     """The texts of views and macros, for the relations that are looked at in one go.
 
     DuckDB takes longer to list its functions than to answer most questions: they are listed once, and only where
@@ -171,6 +171,7 @@ class _Texts:
 
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self._con = con
+        self._found: dict[str, list[tuple[str, str, str]]] = {}
 
     def of(self, view: str) -> str:
         """The text of a view with those of the views and macros that it names, folded."""
@@ -182,10 +183,12 @@ class _Texts:
         return tuple(sorted(set(map(_as_query, self._named(view))))) if is_there else ()
 
     def _named(self, view: str) -> list[tuple[str, str, str]]:
-        found = _named_from(view, self._views)
-        if not any("(" in text for _, _, text in found):
-            return found
-        return _named_from(view, [*self._views, *self._macros], partial(signature, self._con))
+        if view not in self._found:
+            found = _named_from(view, self._views)
+            if any("(" in text for _, _, text in found):
+                found = _named_from(view, [*self._views, *self._macros], partial(signature, self._con))
+            self._found[view] = found
+        return self._found[view]
 
     def functions_in(self, text: str) -> set[str]:
         """Table functions, and others that tell of the database, that a text calls."""
@@ -224,15 +227,19 @@ class _Texts:
 
 
 class Reads:
-    """What relations read, looked up once each while one thing is decided about them."""
+    """What relations read, looked up once each while one thing is decided about them.
 
-    def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
-        self._con, self._texts, self._known = con, _Texts(con), dict[str, Read]()
+    Args:
+        texts: as in `read_by`.
+    """
+
+    def __init__(self, con: duckdb.DuckDBPyConnection, texts: Texts | None = None) -> None:
+        self._con, self._texts, self._known = con, Texts(con) if texts is None else texts, dict[str, Read]()
 
     def __call__(self, name: str) -> Read:
         """As `read_by` has it."""
         if name not in self._known:
-            self._known[name] = _read_by(self._con, name, self._texts)
+            self._known[name] = read_by(self._con, name, self._texts)
         return self._known[name]
 
 
@@ -322,7 +329,7 @@ and ``query_table`` DuckDB says which tables they read; of any other function no
 
 def records_behind(
     con: duckdb.DuckDBPyConnection, view: str, role: str, stored: Sequence[Policy] | None = None,
-    read: Read | None = None,
+    read: Read | None = None, texts: Texts | None = None,
 ) -> str | None:  # fmt: skip
     """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
 
@@ -334,12 +341,13 @@ def records_behind(
             has no policy of it.
         stored: all policies; None: they are looked up.
         read: what the view reads; None: it is looked up.
+        texts: as in `read_by`.
     """
     stored = policies(con) if stored is None else stored
     held = {folded(policy.name): policy for policy in stored if not policy.role}
     if role:
         held |= {folded(policy.name): policy for policy in stored if folded(policy.role) == folded(role)}
-    reads = Reads(con)
+    reads = Reads(con, texts)
     read = reads(view) if read is None else read
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
     hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)

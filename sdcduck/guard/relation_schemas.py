@@ -34,6 +34,7 @@ class RelationSchemas:
     def __init__(self, con: duckdb.DuckDBPyConnection) -> None:
         self.con = con
         self._seen: dict[str, RelationSchema] | None = None
+        self._texts: catalog.Texts | None = None
 
     @contextmanager
     def cached(self) -> Iterator[None]:
@@ -41,11 +42,15 @@ class RelationSchemas:
 
         Nothing of it is known afterwards: the next question, and one that is remembered, finds what is there by then.
         """
-        self._seen = {}
+        self._seen, self._texts = {}, catalog.Texts(self.con)
         try:
             yield
         finally:
-            self._seen = None
+            self._seen = self._texts = None
+
+    def texts(self) -> catalog.Texts:
+        """The views and macros of the database, which are listed once, too."""
+        return catalog.Texts(self.con) if self._texts is None else self._texts
 
     def of(self, name: str) -> RelationSchema:
         """The schema of a relation, with what it reads.
@@ -56,7 +61,7 @@ class RelationSchemas:
         relation = self.columns(name)
         if relation.is_table or relation.reads is not None:
             return relation
-        return self._noted(replace(relation, reads=catalog.read_by(self.con, name)))
+        return self._noted(replace(relation, reads=catalog.read_by(self.con, name, self.texts())))
 
     def columns(self, name: str) -> RelationSchema:
         """The same, of which it may not be known what a view reads: that takes longer.
@@ -86,7 +91,8 @@ class RelationSchemas:
     def unchanged(self, schemas: Sequence[RelationSchema]) -> bool:
         """Whether relations still look as they did."""
         try:
-            return all(self.of(relation.name) == relation for relation in schemas)
+            with self.cached():
+                return all(self.of(relation.name) == relation for relation in schemas)
         except Refused:
             return False
 

@@ -346,10 +346,9 @@ class Schema:
         if self._is_table(policy.name):
             self._check_renamed(policy, columns)
             return
-        read = self.relations.of(policy.name).reads
-        if read is None:  # it looks like a table meanwhile
-            read = catalog.read_by(self.con, policy.name)
-        behind = catalog.records_behind(self.con, policy.name, policy.role, self._policies[2], read)
+        texts = self.relations.texts()  # nothing is read by what looks like a table meanwhile
+        read = self.relations.of(policy.name).reads or catalog.read_by(self.con, policy.name, texts)
+        behind = catalog.records_behind(self.con, policy.name, policy.role, self._policies[2], read, texts)
         if behind is not None:
             raise Refused("SDC060", f"{policy.name}: the view reads {behind}, which is not for everybody")
         for name in self._home(read) & self._tables_here():
@@ -383,9 +382,10 @@ class Schema:
         except NO_TABLE:
             other = f"{policy.name}: its preview was removed or has other columns, sdc_protect"
             raise Refused("SDC060", other) from None
-        if catalog.records_behind(self.con, str(policy.preview), policy.role, self._policies[2]) is not None:
+        shown, texts = str(policy.preview), self.relations.texts()
+        if catalog.records_behind(self.con, shown, policy.role, self._policies[2], texts=texts) is not None:
             raise Refused("SDC060", f"{policy.name}: its preview shows records, sdc_protect")
-        return () if self.unchanging else (self.relations.of(str(policy.preview)),)
+        return () if self.unchanging else (self.relations.of(shown),)
 
     def have(self, schemas: Sequence[RelationSchema]) -> bool:
         """Whether relations still look as they did."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 
 import duckdb
 import pytest
 
 import sdcduck
+from sdcduck.catalog import Texts
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
 
@@ -110,6 +112,20 @@ def test_other_macros_and_the_same_ones_written_anew_change_nothing(con: duckdb.
         CREATE OR REPLACE MACRO within(aa, b := 0) AS aa + b; CREATE OR REPLACE MACRO within(a, b := 0) AS (a + b);
         INSERT INTO hidden VALUES (7)""")
     assert [one.sql(question) for question in QUESTIONS] == before
+
+
+def test_functions_are_listed_once_for_all_that_a_question_needs(
+    con: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To list them takes as long as a question of a table; the next question finds what is there by then."""
+    of_duckdb, listed = vars(Texts)["_functions"].func, []
+    counted = cached_property(lambda texts: listed.append(texts) or of_duckdb(texts))
+    counted.__set_name__(Texts, "_functions")
+    monkeypatch.setattr(Texts, "_functions", counted)
+    one = sdcduck.open_guard(con)
+    for place, question in enumerate([PREVIEW, "SELECT name FROM named", COUNTS], 1):
+        one.sql(question)
+        assert len(listed) == place
 
 
 @pytest.mark.parametrize(
