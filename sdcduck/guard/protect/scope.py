@@ -15,6 +15,7 @@ from sdcduck.guard.expressions import (
     text,
 )
 from sdcduck.guard.methods import Method, method_class
+from sdcduck.guard.methods.dp import ROWS
 from sdcduck.guard.protect.bands import compared_with, is_band, is_compared, is_with_numbers, told
 from sdcduck.guard.protect.bins import steps_of
 from sdcduck.guard.protect.multiplied import multiplying, refuse_multiplied
@@ -151,7 +152,9 @@ class Scope:
         )
 
     def of_domain(self, column: exp.Column) -> str | None:
-        """The name of the dimension of whole numbers that a column shows, where its domain was declared."""
+        """The name of the dimension of whole numbers that a column shows, where its domain was declared, or of rows."""
+        if self.policy.privacy.holds and self.counts_rows(column):
+            return ROWS
         declared = {folded(name): name for name in self.policy.privacy.ends}
         if not declared or column.table != self.alias or self.role(column) is not Role.DIMENSION:
             return None
