@@ -89,6 +89,28 @@ def test_each_group_of_the_days_between_the_bounds_is_answered(
         assert not found[key] or abs(found[key][0]) < 6
 
 
+@pytest.mark.parametrize(
+    "number",
+    [
+        "avg(2026 - year(joined))", "avg(date_diff('day', joined, DATE '2026-01-01'))", "sum(date_diff('month', DATE '2000-01-01', joined))",
+        "avg(DATE '2026-01-01' - joined)", "avg(extract(year FROM joined)) FILTER (WHERE sex = 'f')", "avg(datediff('week', joined, DATE '2026-01-01')) / 52",
+        "sum(date_diff('quarter', joined, DATE '2020-01-01'))", "avg(CASE WHEN sex = 'm' THEN -year(joined) + 2020 END)", "avg(year(joined) * 2)",
+    ],
+)  # fmt: skip
+def test_numbers_of_dates_are_added_up_between_what_they_are_on_the_first_and_the_last_day(
+    guard: Guard, plain: duckdb.DuckDBPyConnection, number: str
+) -> None:
+    [wanted] = plain.execute(f"SELECT {number} FROM people").fetchall()
+    [found] = guard.sql(f"SELECT {number} AS x FROM people").to_pylist()
+    assert found["x"] == pytest.approx(float(wanted[0]), rel=0.01, abs=0.01)
+
+
+@pytest.mark.parametrize("number", ["avg(month(joined))", "avg(year(joined) - month(joined))", "avg(year(joined) % 7)", "avg(epoch(seen))", "avg(DATE '2026-01-01' - current_date)"])  # fmt: skip
+def test_numbers_that_go_up_and_down_with_the_date_are_refused(guard: Guard, number: str) -> None:
+    with pytest.raises(Refused):
+        guard.sql(f"SELECT {number} FROM people")
+
+
 def test_days_beyond_are_a_group_of_their_own(tmp_path: Path) -> None:
     people = """SELECT i AS id, 'f' AS sex, 'n' AS region, 1.0 AS income, seen::DATE AS joined, seen FROM range(400) t(i),
         LATERAL (SELECT [TIMESTAMP '2022-01-01', '2024-06-30 23:59:59.999999', '2024-07-01', '2021-12-31 23:59:59', 'infinity', '-infinity',

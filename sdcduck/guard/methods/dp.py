@@ -171,6 +171,10 @@ class DifferentialPrivacy:
         value = f"CAST({measure} AS DOUBLE)"
         return Total(self._sum(value, low, high, condition, "sum", called), ends=(low, high))
 
+    def total_between(self, value: str, ends: tuple[float, float], condition: str, called: str) -> Total:
+        """The sum of numbers that are between these ends whatever record it is."""
+        return Total(self._sum(f"CAST({value} AS DOUBLE)", *ends, condition, "sum", called), ends=ends)
+
     def ends_of(self, called: str) -> tuple[float, float]:
         """What values of this name are taken to be between.
 

@@ -58,7 +58,7 @@ def step_of(column: exp.Column) -> exp.Expr | None:
     if isinstance(node, (exp.Cast, exp.TryCast)):
         return node if node.to.is_type(exp.DataType.Type.DATE) else None
     if isinstance(node, _COMPARED):
-        others = [part for part in node.iter_expressions() if part is not column]
+        others = [part for part in node.iter_expressions() if id(part) != id(column)]
         return node if column.arg_key != "expressions" and all(map(_is_moment, others)) else None
     if node is None or not isinstance(node, exp.Func):
         return None

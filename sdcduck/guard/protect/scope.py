@@ -156,6 +156,16 @@ class Scope:
         if self.policy.privacy.holds and self.counts_rows(column):
             return ROWS
         declared = {folded(name): name for name in self.policy.privacy.ends}
+        return self._declared(column, declared)
+
+    def days_of(self, column: exp.Column) -> tuple[str, str] | None:
+        """The first and the last day of the dimension of dates that a column shows, where they were declared."""
+        declared = {folded(name): name for name, kind, *_ in self.policy.privacy.days if kind == "DATE"}
+        name = self._declared(column, declared)
+        return next(((first, last) for of, _, first, last in self.policy.privacy.days if of == name), None)
+
+    def _declared(self, column: exp.Column, declared: Mapping[str, str]) -> str | None:
+        """The name of the dimension that a column shows as it is, if it is one of these."""
         if not declared or column.table != self.alias or self.role(column) is not Role.DIMENSION:
             return None
         select, name = self.select, column.name
