@@ -42,8 +42,9 @@ from sqlglot import exp, parse_one
 from sdcduck.guard.calls import NUMBERS, Drawn, Grouping, Noised
 from sdcduck.guard.expressions import grouping_sets, text
 from sdcduck.guard.methods.dp import DifferentialPrivacy
+from sdcduck.guard.protect.levels import Level
 from sdcduck.guard.protect.materialize import APART
-from sdcduck.guard.protect.possible_groups import Level, clip_bins, is_private, level_of, possible_groups
+from sdcduck.guard.protect.possible_groups import clip_bins, is_private, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 

@@ -180,8 +180,9 @@ class _Groups:
         return self.scope.role(column) is Role.MEASURE or (of_domain and self.scope.of_domain(column) is not None)
 
     def _is_bounded(self, node: exp.Expr) -> bool:
-        is_measure = isinstance(node, exp.Column) and self.scope.role(node) is Role.MEASURE
-        return is_measure and self.scope.added(node) is None
+        if not isinstance(node, exp.Column):
+            return False
+        return self.scope.role(node) is Role.MEASURE and self.scope.added(node) is None
 
     def _of_measure(self, method: DifferentialPrivacy, node: exp.Expr, condition: str) -> str:
         """A mean or an extreme of a measure within its bounds, among the rows of a unit: it is between them, too."""

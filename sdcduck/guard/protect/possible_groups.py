@@ -255,7 +255,8 @@ def _of_units(level: Level, items: list[exp.Expr], around: _Compared | None) -> 
     if number > _MOST_COMBINATIONS:
         raise Refused("SDC081", "many things that units have at once: ask for fewer columns at a time")
     listed = ", ".join(identifier(item.alias) for item in items)
-    made: exp.Select = parse_one(f"SELECT {listed} FROM {' CROSS JOIN '.join(relations)}", read="duckdb")
+    made = parse_one(f"SELECT {listed} FROM {' CROSS JOIN '.join(relations)}", read="duckdb")
+    assert isinstance(made, exp.Select)
     return made
 
 
