@@ -27,7 +27,8 @@
 --| @arg preview VARCHAR: a table or view of made-up rows, with the same dimensions and measures, that answers
 --|      `SELECT * FROM tbl LIMIT 10` of people and programs who want to see what the table looks like. NULL: nothing does
 --| @arg bounds STRUCT of lists: for measures, the least and the largest value that they are taken for in functions such as `ln`,
---|      which are answered with them only: `{'income': [1, 1e6]}`. Say what can be, not what is in the data: analysts see it
+--|      which are answered with them only: `{'income': [1, 1e6]}`. Say what can be, not what is in the data: analysts see it.
+--|      Under dp also the first and the last day of dates and timestamps: `{'day': ['2020-01-01', '2024-12-31']}`
 --| @arg bands STRUCT of lists: for measures, borders: `{'income': [0, 10000, 20000]}` makes `income < 10000` and `income >= 20000`
 --|      conditions and group keys, as if there were a dimension. Analysts see the borders
 --| @arg owned STRUCT of texts: dimensions of which each value is of one unit, with the name of what they identify: `{'order_id': 'order'}`.

@@ -88,6 +88,7 @@ class Privacy:
             that have many units.
         objective: what the noise of the totals of a statement is shared for: 'volume', 'mse' or 'none'.
         noise: 'least', or 'normal': all noise is normal, and costs are added up and converted exactly.
+        days: of dimensions of dates and moments their names, types, first and last day: their domain is all between.
     """
 
     epsilon: float = 0
@@ -102,6 +103,7 @@ class Privacy:
     private: tuple[str, ...] = ()
     objective: str = "volume"
     noise: str = "least"
+    days: tuple[tuple[str, str, str, str], ...] = ()
 
     @property
     def holds(self) -> bool:
@@ -355,6 +357,7 @@ def _stored_privacy(settings: Mapping[str, str]) -> dict[tuple[str, str], Privac
             tuple((name, kind, tuple(values)) for name, kind, values in stored["domains"]), stored["declared"],
             int(stored.get("contributions", 1)), stored.get("ledger", "policy"), stored.get("period", ""),
             tuple(stored.get("private", ())), stored.get("objective", "volume"), stored.get("noise", "least"),
+            tuple((one[0], one[1], one[2], one[3]) for one in stored.get("days", ())),
         )
         for stored in _values(settings, _PRIVACY)
     }  # fmt: skip

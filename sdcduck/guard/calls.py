@@ -130,6 +130,7 @@ class Noised:
             and ``high`` are what one record adds to how well a number fits.
         first: the first of these numbers.
         once: whether a unit counts once in a group, however many rows it has there.
+        single: whether the rows of each unit were brought together before, so that it has one.
     """
 
     low: int
@@ -141,6 +142,7 @@ class Noised:
     positions: int = 0
     first: float = 0.0
     once: bool = False
+    single: bool = False
 
 
 class Grouping(NamedTuple):

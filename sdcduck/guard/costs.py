@@ -314,9 +314,10 @@ def _of_record(noised: Noised, privacy: Privacy, *, grouped: bool, gaussian: boo
 def _of_rows(noised: Noised, privacy: Privacy, *, grouped: bool, gaussian: bool) -> float:
     """How many times as far they are apart where a unit has several: what rows add is added up.
 
-    A unit that counts once in a group counts in as many groups as it has rows.
+    A unit that counts once in a group counts in as many groups as it has rows. One whose rows were brought together
+    has one, whatever was made of them.
     """
-    rows = privacy.contributions
+    rows = 1 if noised.single else privacy.contributions
     if not noised.once:
         return rows
     return 1 if not grouped else math.sqrt(rows) if gaussian else rows

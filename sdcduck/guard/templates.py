@@ -17,6 +17,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import groupby
 
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
@@ -198,6 +199,19 @@ def _of_release(release: Release) -> tuple[str, str, str]:
     return release.stands_for, release.cells, release.totals
 
 
+def _together(parts: Sequence[str | int]) -> tuple[str | int, ...]:
+    """The same with texts that stand beside each other as one: a question under noise has thousands of them.
+
+    >>> _together(["SELECT ", "1", " + ", 0, 1, ";"])
+    ('SELECT 1 + ', 0, 1, ';')
+    """
+    found: list[str | int] = []
+    for is_text, run in groupby(parts, key=lambda part: isinstance(part, str)):
+        beside = list(run)
+        found += ["".join(map(str, beside))] if is_text else beside
+    return tuple(found)
+
+
 def template(question: Asked, known: Rewritten, rewrite: Callable[[str], Rewritten]) -> Template | None:
     """The template of the pattern of a question; None where more than the text depends on the constants.
 
@@ -217,7 +231,7 @@ def template(question: Asked, known: Rewritten, rewrite: Callable[[str], Rewritt
     parts = tuple(tuple(places.get(part, part) for part in _LITERALS.findall(text)) for text in _texts(other))
     every = [part for of in parts for part in of]
     rest = "\n".join(part for part in every if isinstance(part, str))
-    found = Template(other, parts)
+    found = Template(other, tuple(map(_together, parts)))
     # In a name, or in a longer text, a constant is no longer one. One that does not come out decided about something.
     usable = not any(one in rest for one in bare) and set(places.values()) <= set(every)
     return found if usable and _renamed(found.filled(question.constants)) == _renamed(known) else None

@@ -122,12 +122,10 @@ def test_how_many_rows_are_looked_at_is_declared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "question",
     [
-        "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM people GROUP BY id) GROUP BY n",
         "SELECT count(*) FROM people AS a JOIN people AS b USING (id)",
-        "SELECT count(*) FROM (SELECT DISTINCT id, region FROM people)",
         "SELECT count(*) FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY age) AS k FROM people) WHERE k > 2",
     ],
 )
-def test_rows_are_not_brought_together(tmp_path: Path, question: str) -> None:
+def test_rows_of_a_unit_are_not_put_beside_each_other(tmp_path: Path, question: str) -> None:
     with closing(sdcduck.open_guard(made(tmp_path / "r"))) as guard, pytest.raises(sdcduck.guard.Refused):
         guard.sql(question)

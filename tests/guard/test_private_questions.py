@@ -219,9 +219,8 @@ REFUSED = {
     "SELECT count(*) FROM people, (SELECT count(*) AS n FROM people) AS r WHERE n > 3": "SDC081",
     "SELECT count(*) FROM people WHERE region IN (SELECT region FROM people GROUP BY region HAVING count(*) > 3)":
         "SDC081",
-    "SELECT count(*) FROM people WHERE id IN (SELECT id FROM people WHERE ill)": "SDC081",
-    "SELECT count(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM people AS q WHERE q.id = p.id AND q.ill)": "SDC081",
-    "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM people GROUP BY id) GROUP BY n": "SDC081",
+    "SELECT count(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM people AS q WHERE q.id = p.id AND q.ill > p.ill)":
+        "SDC081",
     "SELECT count(*) FROM (SELECT *, row_number() OVER (PARTITION BY id) AS k FROM people) WHERE k = 1": "SDC081",
     "SELECT count(*) FROM (SELECT * FROM people UNION ALL SELECT * FROM people)": "SDC043",
     "SELECT count(*) FROM (SELECT * FROM people LIMIT 5)": "SDC045",

@@ -18,6 +18,7 @@ from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.methods.perturbation.lookup import KEY_MODULUS
 from sdcduck.quoting import folded, folded_sql, identifier
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
+from sdcduck.udfs.guard.days import read_days
 from sdcduck.udfs.guard.ledger import PLANNERS as LEDGER
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned, seen_of
@@ -55,7 +56,8 @@ def plan_protect(
         _check_published_names(cursor, publication, table, dimensions, measures or ())
     shown = [_plain(table, name, "dimensions") for name in dimensions]
     summed = [_plain(table, name, "measures") for name in measures or ()]
-    ends = read_limits("bounds", bounds, table, summed, method)
+    of_measures, days = read_days(bounds, table, shown, method)
+    ends = read_limits("bounds", of_measures, table, summed, method)
     borders = read_limits("bands", bands, table, summed, method)
     of_units = read_owned(owned, table, shown, method)
     if of_units and len(kinds) > 1:
@@ -87,7 +89,7 @@ def plan_protect(
     )  # fmt: skip
     privacy = read_privacy(
         method, epsilon, delta, per_question, domains, neighbours, contributions, ledger, epsilon_per, objective,
-        noise, table, policy.dimensions,
+        noise, table, policy.dimensions, days,
     )  # fmt: skip
     policy = replace(policy, privacy=privacy, one_row_per_unit=alone and privacy.contributions == 1)  # as declared
     check_privacy(cursor, table, policy)

@@ -34,6 +34,7 @@ def read_privacy(
     method: str, epsilon: float | None, delta: float | None, per_question: float | None, domains: str | None,
     neighbours: str | None, contributions: int | None, ledger: str | None, epsilon_per: str | None,
     objective: str | None, noise: str | None, table: Source, dimensions: tuple[str, ...],
+    days: tuple[tuple[str, str, str, str], ...] = (),
 ) -> Privacy:  # fmt: skip
     """What the answers about a table may cost.
 
@@ -79,13 +80,21 @@ def read_privacy(
     asked = choice(neighbours, "neighbours", ("replace", "add_remove"))
     law = choice(noise, "noise", _NOISES)
     known, private = _domains(domains, table, dimensions)
+    between = {name for name, *_ in days}
+    named = json.loads(domains) if domains is not None else {}
+    twice = {folded(name) for name in named} & set(map(folded, between)) if isinstance(named, dict) else set()
+    if twice:
+        raise SDCError(
+            f"arguments 'bounds' and 'domains' both have column '{min(twice)}': say which days there may be once"
+        )
+    private = tuple(name for name in private if name not in between)
     if beyond == 0 and (private or law == "normal"):
         what = "domains := 'private'" if private else "noise := 'normal'"
         raise SDCError(f"argument 'delta': {what} needs one, far below one part in the number of people, such as 1e-8")
     return Privacy(
         of_all, beyond, of_one, asked, known, secrets.token_hex(8), int(rows), choice(ledger, "ledger", _LEDGERS),
         "" if epsilon_per is None else choice(epsilon_per, "epsilon_per", PERIODS), private,
-        choice(objective, "objective", OBJECTIVES), law,
+        choice(objective, "objective", OBJECTIVES), law, days,
     )  # fmt: skip
 
 

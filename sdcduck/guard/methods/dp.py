@@ -35,6 +35,10 @@ make them BIGINT first takes as long as all the rest of a sum.
 MOST_AS_DOUBLE = 2**28  # of the 2 ** 29 whose sum is exact
 _WHOLE = "6755399441055744.0"  # 1.5 * 2 ** 52: beside it there are no fractions
 _FINITE = "1.7976931348623157e308"
+ROWS = "rows of a unit"
+"""What their number is called, which is between 0 and how many are looked at."""
+SUM_OF_ROWS = "_sdc_sum_in_any_order"
+"""Adds up the rows of a unit."""
 _NAME = re.compile(r'"(_f\d+_\d+)"$')
 
 
@@ -77,9 +81,11 @@ class DifferentialPrivacy:
 
         They are compared as the type that was declared: that cannot fail, whatever type a column has by now.
         """
+        privacy = self.policy.privacy
+        of = {name: _of_domain(identifier(name), kind, values) for name, kind, values in privacy.domains}
+        of |= {name: _between_days(identifier(name), kind, *ends) for name, kind, *ends in privacy.days}
         domains = ", ".join(
-            f"CASE WHEN {_of_domain(identifier(name), kind, values)} THEN {identifier(name)} END AS {identifier(name)}"
-            for name, kind, values in self.policy.privacy.domains
+            f"CASE WHEN {known} THEN {identifier(name)} END AS {identifier(name)}" for name, known in of.items()
         )
         table = identifier(self.policy.name)
         if self.policy.privacy.contributions > 1:
@@ -110,8 +116,13 @@ class DifferentialPrivacy:
 
     def _total(self, sql: str, noised: Noised) -> str:
         column = self.steps.call(sql)
-        self.noised[self.name_of(column)] = noised
+        self.noised[self.name_of(column)] = replace(noised, single=self._single)
         return column
+
+    @property
+    def _single(self) -> bool:
+        """Whether the rows of each unit were brought together; that it is so is looked at (`drawn`)."""
+        return self.policy.one_row_per_unit and self.policy.privacy.contributions > 1
 
     @staticmethod
     def name_of(column: str) -> str:
@@ -131,8 +142,10 @@ class DifferentialPrivacy:
         return self._total(f"count(DISTINCT {chosen(condition, value)})", Noised(0, 1, 1.0, "count", adds=False))
 
     def rows(self, records: str, number: str) -> str:
-        """Not answered: each record is one."""
-        raise Refused("SDC081", "rows that were counted before")
+        """The number of rows behind those that units have: of each no more than are looked at."""
+        most = self.policy.privacy.contributions
+        value = f"CASE WHEN {number} BETWEEN 0 AND {most} THEN {number} WHEN {number} > {most} THEN {most} END"
+        return self._total(f"sum({value})", Noised(0, most, 1.0, "count"))
 
     def different(self, records: str, value: str, condition: str) -> str:
         """The number of different values, whichever unit they belong to."""
@@ -154,20 +167,30 @@ class DifferentialPrivacy:
         Raises:
             Refused: the measure has no bounds. They are declared: of the data they would tell of the largest.
         """
-        low, high = (-float(least), float(least)) if least else self._ends(called)
+        low, high = (-float(least), float(least)) if least else self.ends_of(called)
         value = f"CAST({measure} AS DOUBLE)"
         return Total(self._sum(value, low, high, condition, "sum", called), ends=(low, high))
 
-    def _ends(self, called: str) -> tuple[float, float]:
+    def total_between(self, value: str, ends: tuple[float, float], condition: str, called: str) -> Total:
+        """The sum of numbers that are between these ends whatever record it is."""
+        return Total(self._sum(f"CAST({value} AS DOUBLE)", *ends, condition, "sum", called), ends=ends)
+
+    def ends_of(self, called: str) -> tuple[float, float]:
+        """What values of this name are taken to be between.
+
+        Raises:
+            Refused: nothing was declared.
+        """
         bounds = {folded(name): (ends[0], ends[1]) for name, ends in self.policy.bounds}
-        declared = {**{folded(name): ends for name, ends in self.policy.privacy.ends.items()}, **bounds}
+        domains = {folded(name): ends for name, ends in self.policy.privacy.ends.items()}
+        declared = {ROWS: (0.0, float(self.policy.privacy.contributions)), **domains, **bounds}
         if folded(called) not in declared:
             raise Refused("SDC081", f"a number of '{called}', for which the custodian declared no bounds")
         return declared[folded(called)]
 
     def _sum(self, value: str, low: float, high: float, condition: str, statistic: str, of: str) -> str:
         """The sum of values in whole steps of a grid: of those that are finite numbers, each between these ends."""
-        return self._sum_of_bounded(_within(value, low, high), low, high, condition, statistic, of)
+        return self._sum_of_bounded(within_ends(value, low, high), low, high, condition, statistic, of)
 
     def _sum_of_bounded(
         self, value: str, low: float, high: float, condition: str, statistic: str, of: str
@@ -197,11 +220,11 @@ class DifferentialPrivacy:
         Raises:
             Refused: it has no bounds, or a domain of one value.
         """
-        low, high = self._ends(called)
+        low, high = self.ends_of(called)
         if low == high:
             raise Refused("SDC081", f"the spread of '{called}', of which the custodian declared one value alone")
         # Beyond the bounds a square could overflow, and what is not finite is no value.
-        value = _within(f"CAST({measure} AS DOUBLE)", low, high)
+        value = within_ends(f"CAST({measure} AS DOUBLE)", low, high)
         return Side(measure, called, (low, high), f"({value} - {(low + high) / 2!r})")
 
     def pair(self, records: str, name: str, y: tuple[str, str], x: tuple[str, str], condition: str) -> str:
@@ -226,12 +249,12 @@ class DifferentialPrivacy:
         How well a number fits is the difference of records below and above, each weighted with the other's share: one
         record adds no more to it than the larger weight, and the sum of both where it goes to the other side.
         """
-        low, high = self._ends(called)
+        low, high = self.ends_of(called)
         part = Fraction(share).limit_denominator(_SHARES)
         if not 0 < part < 1:
             raise Refused("SDC081", f"a quantile of less than one part in {_SHARES}")
         step, value = (high - low) / _POSITIONS, f"CAST({measure} AS DOUBLE)"
-        position = f"CAST(round(({_within(value, low, high)} - {low!r}) * {1 / step!r}) AS INTEGER)"
+        position = f"CAST(round(({within_ends(value, low, high)} - {low!r}) * {1 / step!r}) AS INTEGER)"
         below, above = part.numerator, part.denominator - part.numerator
         noised = Noised(-below, above, step, "quantile", called, adds=False, positions=_POSITIONS + 1, first=low)
         # Two shares of the same records are two columns: the condition, which always holds, tells their texts apart.
@@ -248,6 +271,20 @@ class DifferentialPrivacy:
     def kept(self, records: str) -> str:
         """Every group of the domain."""
         return "true"
+
+
+def sums_of(called: str) -> str:
+    """What the sums of a measure that units have are called."""
+    return f"sums of {called}"
+
+
+def ends_of_unit(low: float, high: float, rows: int) -> tuple[float, float]:
+    """Between what the sum of the rows of a unit is, of which each is between these ends.
+
+    >>> ends_of_unit(0, 300, 5), ends_of_unit(10, 300, 5), ends_of_unit(-2, 3, 5)
+    ((0, 1500), (10, 1500), (-10, 15))
+    """
+    return min(low, rows * low), max(high, rows * high)
 
 
 @dataclass(frozen=True)
@@ -275,7 +312,7 @@ def of_many(totals: str) -> str:
     return totals.replace(f"- {_WHOLE}) AS DOUBLE)", f"- {_WHOLE}) AS BIGINT)")
 
 
-def _within(value: str, low: float, high: float) -> str:
+def within_ends(value: str, low: float, high: float) -> str:
     """A finite number, made one between these ends; of anything else, NULL.
 
     Three comparisons take a third of the time of ``greatest`` and ``least``.
@@ -306,6 +343,18 @@ def _of_domain(column: str, kind: str, values: tuple[str, ...]) -> str:
         if numbers[-1] - numbers[0] == len(numbers) - 1:
             return f"TRY_CAST({column} AS {kind}) BETWEEN {numbers[0]} AND {numbers[-1]}"
     return f"TRY_CAST({column} AS {kind}) IN ({', '.join(value_of(kind, one) for one in values)})"
+
+
+def _between_days(column: str, kind: str, first: str, last: str) -> str:
+    """Whether a date or a moment is on one of these days, or between them.
+
+    >>> print(_between_days('"day"', "TIMESTAMP", "2020-01-01", "2020-12-31"))
+    TRY_CAST(TRY_CAST("day" AS TIMESTAMP) AS DATE) BETWEEN DATE '2020-01-01' AND DATE '2020-12-31'
+    """
+    day = f"TRY_CAST({column} AS {kind})"
+    if kind != "DATE":
+        day = f"TRY_CAST({day} AS DATE)"
+    return f"{day} BETWEEN DATE {literal(first)} AND DATE {literal(last)}"
 
 
 def value_of(kind: str, text: str) -> str:

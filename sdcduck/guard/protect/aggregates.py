@@ -25,6 +25,7 @@ from sdcduck.guard.methods.dp import DifferentialPrivacy
 from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.methods.threshold import Threshold
 from sdcduck.guard.protect.numbers import Numbers
+from sdcduck.guard.protect.numbers_of_days import number_of_days
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
 from sdcduck.guard.protect.values import owned_values
@@ -200,6 +201,12 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
             known = f"({scope.condition_sql(chosen)}) IS NOT TRUE OR {known}"
         base = filtered if elsewhere else condition
         return f"{rows} / nullif({numbers.count(base if filled else both(base, f'({known})'))}, 0)"
+    if isinstance(scope.method, DifferentialPrivacy) and not isinstance(value, exp.Column) and not otherwise:
+        found = number_of_days(scope, value)
+        if found is not None:
+            total = scope.method.total_between(found.sql, found.ends, condition, found.called)
+            mean = total.mean(numbers.known(found.sql, condition), numbers.method.steps)
+            return f"{total.sql if isinstance(node, exp.Sum) else mean}{scale}"
     if not isinstance(value, exp.Column) or not scope.is_amount(value):
         rest = _Rest(chosen, condition, filtered, filled=filled, elsewhere=elsewhere)
         return f"{_of_terms(scope, node, value, rest, numbers)}{scale}"

@@ -9,8 +9,12 @@
 
 So the groups that are answered follow from the question and from what was declared (`possible_groups`).
 
-One person must not change more than the proof says: one table, of which each unit has one row, and beside it nothing
-but public relations in which each record finds one row at most.
+One person must not change more than the proof says: one table, of which each unit has one row, or as many as are
+looked at, and beside it nothing but public relations in which each record finds one row at most.
+
+Where a subquery groups by the unit alone, each unit has one row from there on, however many it had: made of its own
+rows, which another unit does not change, so that who is replaced changes one row. Grouped by more beside the unit, it
+has no more rows than before.
 
 Of grouping sets, noise is drawn for those that are part of no other one. The groups of the others are made of theirs::
 
@@ -38,8 +42,9 @@ from sqlglot import exp, parse_one
 from sdcduck.guard.calls import NUMBERS, Drawn, Grouping, Noised
 from sdcduck.guard.expressions import grouping_sets, text
 from sdcduck.guard.methods.dp import DifferentialPrivacy
+from sdcduck.guard.protect.levels import Level
 from sdcduck.guard.protect.materialize import APART
-from sdcduck.guard.protect.possible_groups import Level, clip_bins, is_private, level_of, possible_groups
+from sdcduck.guard.protect.possible_groups import clip_bins, is_private, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 
@@ -64,6 +69,8 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | exp.Select | None:
     items = {item.alias: item.unalias() for item in grouped.expressions}
     keys = {name: node for name, node in items.items() if name.startswith("_g")}
     totals = {name: method.noised[name] for name in items if name in method.noised}
+    if any(noised.single for noised in totals.values()) and not level.single:
+        raise Refused("SDC081", "rows of units, brought together in another way than GROUP BY the unit")
     about = {name: node for name, node in items.items() if name not in keys and name not in totals}
     sets = grouping_sets(grouped.args.get("group"))
     if any(node.find(exp.Query) is not None for node in items.values()):

@@ -43,6 +43,8 @@ class Figures:
         self.added: dict[str, Added] = {}
         self.counts: set[str] = set()
         self.bounds: dict[str, tuple[float, ...]] = {}
+        self.declared: dict[str, tuple[float, float]] = {}
+        """Under differential privacy what sums of units are between, by what they are called."""
         self.bands: dict[str, tuple[float, ...]] = {}
         self.others: dict[str, int] = {}
         self.owned: set[str] = set()
@@ -86,6 +88,8 @@ class Figures:
     def relation(self, *, several: bool, one_row_per_unit: bool) -> Relation:
         """What the figures are, for the block that is written over them."""
         policy = replace(self.scope.policy, one_row_per_unit=one_row_per_unit)
+        if self.declared:
+            policy = replace(policy, bounds=(*policy.bounds, *self.declared.items()))
         return Relation(
             Label.UNIT, frozenset(self.roles), self.roles, policy,
             rows_of=self.scope.rows_of if several else (), tables=self.scope.tables, missing=frozenset(self.missing),

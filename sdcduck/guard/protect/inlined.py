@@ -1,4 +1,4 @@
-"""Queries of WITH that are records and nothing else stand where they are read, if noise is drawn outside of the query.
+"""Queries of WITH that are records, or have a row for each unit, stand where they are read, if noise is drawn outside.
 
 ::
 
@@ -11,7 +11,7 @@ The numbers of a block are worked out on their own then, before the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 
 from sqlglot import exp
 
@@ -29,9 +29,9 @@ def inline_records(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
     Args:
         policies: by folded name.
     """
-    private = {name for name, policy in policies.items() if policy.privacy.holds}
+    private = {name: folded(str(policy.unit)) for name, policy in policies.items() if policy.privacy.holds}
     every = [folded(cte.alias) for cte in tree.find_all(exp.CTE)]
-    if not every or private.isdisjoint(folded(table.name) for table in tree.find_all(exp.Table)):
+    if not every or not any(folded(table.name) in private for table in tree.find_all(exp.Table)):
         return
     if len(set(every)) < len(every) or not policies.keys().isdisjoint(every):
         return
@@ -45,14 +45,24 @@ def inline_records(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
         _put(tree, cte)
 
 
-def _is_records(cte: exp.CTE, private: Collection[str]) -> bool:
+def _is_records(cte: exp.CTE, private: Mapping[str, str]) -> bool:
     """Whether a query of WITH is records of one table, read once: its copies do not grow with each other."""
     select = cte.this
-    if cte.alias_column_names or is_recursive(cte) or not isinstance(select, exp.Select) or groups_records(select):
+    if cte.alias_column_names or is_recursive(cte) or not isinstance(select, exp.Select):
         return False
     from_ = select.args.get("from_")
     read = [table for table in select.find_all(exp.Table) if folded(table.name) in private]
+    if groups_records(select) and not any(_groups_by(select, private[folded(table.name)]) for table in read):
+        return False
     return len(read) == 1 and from_ is not None and any(table is read[0] for table in from_.find_all(exp.Table))
+
+
+def _groups_by(select: exp.Select, unit: str) -> bool:
+    """Whether a SELECT groups by a column of this name, or has DISTINCT rows with it; that it is one is seen later."""
+    group = select.args.get("group")
+    by = select.expressions if group is None and select.args.get("distinct") is not None else []
+    by = [item.unalias() for item in by] if group is None else group.expressions
+    return any(isinstance(node, exp.Column) and folded(node.name) == unit for node in by)
 
 
 def _put(tree: exp.Expr, cte: exp.CTE) -> None:

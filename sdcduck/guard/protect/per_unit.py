@@ -30,6 +30,7 @@ from sdcduck.guard.expressions import (
     text,
     without_nulls,
 )
+from sdcduck.guard.methods.dp import SUM_OF_ROWS, DifferentialPrivacy, ends_of_unit, sums_of, within_ends
 from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
@@ -38,6 +39,9 @@ from sdcduck.quoting import folded
 
 _TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "group", "having", "distinct"])
 _PLACE_OF = "the place of a query"
+_OF_BOUNDED: dict[type[exp.Expr], str] = {
+    exp.Avg: f"{SUM_OF_ROWS}({{0}}) / nullif(count({{0}}), 0)", exp.Max: "max({0})", exp.Min: "min({0})",
+}  # fmt: skip
 _BESIDE: dict[type[exp.Expr], str] = {exp.ArgMin: "min", exp.ArgMax: "max"}
 
 
@@ -101,11 +105,13 @@ class _Groups:
             )
         )
 
-    def around(self, node: exp.Expr) -> exp.Expr:
+    def around(self, node: exp.Expr, *, is_condition: bool = False) -> exp.Expr:
         """An expression over the rows of a unit as one over its figures."""
         made = node.copy().transform(self._replaced)
         columns = {column.name for column in made.find_all(exp.Column)}
-        if not isinstance(made, exp.Column) and not columns.isdisjoint(self.figures.measures):
+        # What is compared with numbers is looked at outside, as a condition over any measure.
+        is_compared = is_condition and self.scope.policy.privacy.holds
+        if not is_compared and not isinstance(made, exp.Column) and not columns.isdisjoint(self.figures.measures):
             raise Refused("SDC041", f"{folded(node.sql('duckdb'))} of each unit")
         return made
 
@@ -116,7 +122,7 @@ class _Groups:
             place = exp.Placeholder()
             place.meta[_PLACE_OF] = number
             query.replace(place)
-        made = self.around(having.this)
+        made = self.around(having.this, is_condition=True)
         for place in [found for found in made.find_all(exp.Placeholder) if _PLACE_OF in found.meta]:
             place.replace(queries[place.meta[_PLACE_OF]])
         return made
@@ -155,12 +161,35 @@ class _Groups:
             asked, value, otherwise = case(node.this)
             filled = isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0])
             value = value.this if filled else value
-            if isinstance(value, exp.Column) and self.scope.role(value) is Role.MEASURE:
+            if isinstance(value, exp.Column) and self._is_added_up(value):
                 wanted = "true" if asked is None else self.scope.condition_sql(asked)
                 return self._sum_of_measure(value, condition, wanted, filled=filled, otherwise=otherwise)
+        method = self.scope.method
+        if isinstance(method, DifferentialPrivacy) and type(node) in _OF_BOUNDED and self._is_bounded(node.this):
+            return self._of_measure(method, node, condition)
         name = self.figures.column(self.figures.aggregate(node, condition))
-        if self.figures.counts_rows(node):
+        # Noise that is drawn goes by how large a number may be, and different values are no more than rows.
+        different = self.scope.policy.privacy.holds and isinstance(node, exp.Count)
+        if different or self.figures.counts_rows(node):
             self.figures.counts.add(name)
+        return name
+
+    def _is_added_up(self, column: exp.Column) -> bool:
+        """Whether sums of a column are measures of units: of a measure, and of what has ends that noise goes by."""
+        of_domain = self.scope.policy.privacy.holds and not self.scope.counts_rows(column)
+        return self.scope.role(column) is Role.MEASURE or (of_domain and self.scope.of_domain(column) is not None)
+
+    def _is_bounded(self, node: exp.Expr) -> bool:
+        if not isinstance(node, exp.Column):
+            return False
+        return self.scope.role(node) is Role.MEASURE and self.scope.added(node) is None
+
+    def _of_measure(self, method: DifferentialPrivacy, node: exp.Expr, condition: str) -> str:
+        """A mean or an extreme of a measure within its bounds, among the rows of a unit: it is between them, too."""
+        called = self.scope.called(node.this)
+        value = chosen(condition, self._within_bounds(method, node.this, called)[0])
+        name = self.figures.column(f"({_OF_BOUNDED[type(node)].format(value)})", Role.MEASURE)
+        self.figures.measures[name] = called
         return name
 
     def _sum_of_measure(
@@ -177,19 +206,30 @@ class _Groups:
         before = self.scope.added(measure)
         exact = family(measure) in ("whole", "decimal") and not is_wide(measure) if before is None else before.exact
         one = text(measure) if exact else bounded(text(measure))
+        called = self.scope.called(measure)
+        if isinstance(self.scope.method, DifferentialPrivacy) and before is None:
+            one, called, exact = *self._within_bounds(self.scope.method, measure, called), False
         every = both(wanted, condition)
         value = chosen(every, one)
         # Where there is noise, in the digits that sums of these rows have outside (`OfUnits`).
-        added_up = "_sdc_grid_sum" if self.scope.method.brings_together else "_sdc_sum_in_any_order"
+        added_up = "_sdc_grid_sum" if self.scope.method.brings_together else SUM_OF_ROWS
         total = f"sum({value})" if exact else bounded(f"{added_up}({value})")
         known = self._known(condition, wanted, one, before, filled=filled, otherwise=otherwise)
         # Of one sum with 0 for other rows and one without, two columns.
         name = self.figures.column(total if known is None else f"({total})", Role.MEASURE)
         there = both(every, f"({one}) <> 0")
         rows = f"count({chosen(there, '1')})" if before is None else f"sum({chosen(every, before.rows)})"
-        self.figures.measures[name] = self.scope.called(measure)
+        self.figures.measures[name] = called
         self.figures.added[name] = Added(self.figures.column(rows), exact, known)
         return name
+
+    def _within_bounds(self, method: DifferentialPrivacy, measure: exp.Column, called: str) -> tuple[str, str]:
+        """The SQL of a measure within its bounds, as a row counts; and what its sums are called."""
+        low, high = method.ends_of(called)
+        rows = self.scope.policy.privacy.contributions
+        of_sums = sums_of(called)
+        self.figures.declared[of_sums] = ends_of_unit(low, high, rows)
+        return within_ends(f"CAST({text(measure)} AS DOUBLE)", low, high), of_sums
 
     def _known(
         self, condition: str, wanted: str, one: str, before: Added | None, *, filled: bool, otherwise: bool

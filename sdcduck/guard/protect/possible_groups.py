@@ -14,7 +14,11 @@ Of a measure it is known how comparisons with numbers can come out that are writ
 WHEN income > 2000 THEN 'high' ELSE 'low' END``): as they do for these numbers, for those in the middle of two, for one
 below and one above all, and for NULL. NaN is greater than any number.
 
-Of steps of a measure (``GROUP BY floor(income / 1000)``) the bins are known that there are between its bounds (`bins`).
+Of steps of a measure (``GROUP BY floor(income / 1000)``) the bins are known that there are between its bounds (`bins`),
+and of dates and moments the days that were declared (`days`).
+
+Where the rows of each unit are brought together (``SELECT id, count(*) AS n FROM visits GROUP BY id``) it is known how
+many rows a unit may have, and of what is made of dimensions which values there are; each by itself (`of_units`).
 
 Other columns of records without a domain are unknown here, and so is all that is made of them. A condition on anything
 unknown is left out, and so is a relation that is joined by it: more groups are possible then, never fewer. So each
@@ -25,16 +29,29 @@ tables.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from functools import partial
 
 from sqlglot import exp, parse_one
 
-from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import TIMES, conjuncts, is_aggregate, is_query
+from sdcduck.guard.expressions import TIMES, has_aggregate, is_aggregate, is_query
 from sdcduck.guard.methods.dp import value_of
-from sdcduck.guard.protect.bands import compared_numbers, is_asked_whether, values_between
-from sdcduck.guard.protect.bins import borders_of, clip, is_binned, steps_of, within
+from sdcduck.guard.protect.bands import compared_numbers, values_between
+from sdcduck.guard.protect.bins import borders_of, clip, steps_of, within
+from sdcduck.guard.protect.days import alone, days, moments, step_of
+from sdcduck.guard.protect.levels import (
+    Level,
+    bounds_of,
+    columns_of,
+    is_known_of_units,
+    is_unit_of,
+    shown_measures,
+    shown_moments,
+    shown_sums,
+    shown_units,
+)
 from sdcduck.guard.protect.materialize import APART
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.protect.scope import Scope, aliased
@@ -43,72 +60,7 @@ from sdcduck.quoting import folded, identifier
 
 _CLAUSES = frozenset(["expressions", "from_", "joins", "where", "with_"])
 _MOST_COMBINATIONS = 50_000
-
-
-@dataclass
-class Level:
-    """A SELECT over the records of one table, in which each has one row at most.
-
-    Attributes:
-        select: it.
-        policy: of the table.
-        alias: what its records are called.
-        inner: the SELECT that they come from; None: they are the table itself.
-        known: the lower-case names of columns that records without a row have, too.
-        public: the aliases of public relations that can be joined without records.
-        private: the lower-case names of columns that may be grouped by though nobody may know their values.
-        beside: the aliases of public relations that are joined by these.
-        measures: the measures of which comparisons with written numbers and steps are known, by their lower-case names:
-            those of the policy, in lower case, too.
-    """
-
-    select: exp.Select
-    policy: Policy
-    alias: str
-    inner: Level | None
-    known: frozenset[str]
-    public: set[str] = field(default_factory=set)
-    private: frozenset[str] = frozenset()
-    beside: set[str] = field(default_factory=set)
-    measures: dict[str, str] = field(default_factory=dict)
-
-    def _knows_column(self, column: exp.Column) -> bool:
-        if column.table != self.alias:
-            return column.table in self.public
-        return folded(column.name) in self.known or (
-            self.is_measure(column) and (is_binned(column) or (is_asked_whether(column) and within(column) is None))
-        )
-
-    def is_measure(self, column: exp.Column) -> bool:
-        """Whether this is a measure as the table has it."""
-        return column.table == self.alias and folded(column.name) in self.measures
-
-    def knows(self, node: exp.Expr) -> bool:
-        """Whether an expression can be worked out without records."""
-        return all(map(self._knows_column, columns_of(node)))
-
-    def unknown(self, node: exp.Expr) -> exp.Column | None:
-        """A column of an expression that is not known without records, and may not be grouped by in spite of that."""
-        return next((column for column in columns_of(node) if not self.may_group(column)), None)
-
-    def may_group(self, node: exp.Expr) -> bool:
-        """Whether an expression is known without records, or groups that nobody may know may be made of it."""
-        return all(
-            self._knows_column(column)
-            or (folded(column.name) in self.private if column.table == self.alias else column.table in self.beside)
-            for column in columns_of(node)
-        )
-
-    @property
-    def is_known(self) -> bool:
-        """Whether all conditions can be looked at without records."""
-        where = self.select.args.get("where")
-        return where is None or self.knows(where.this)
-
-    def conditions(self) -> list[exp.Expr]:
-        """Those of WHERE that can be looked at without records."""
-        where = self.select.args.get("where")
-        return [part for part in (conjuncts(where.this) if where is not None else []) if self.knows(part)]
+_MOST_OF_DOMAIN = 200  # so many values are taken for what units have that is made of dimensions: of two, and no more
 
 
 def clip_bins(scope: Scope, grouped: exp.Select) -> None:
@@ -139,7 +91,7 @@ def _clip_bins(scope: Scope, select: exp.Select, parts: list[exp.Expr]) -> dict[
         measures = _clip_bins(scope, source.this, source.this.expressions)
     else:
         return {}
-    bounds = _bounds(scope.policy)
+    bounds = bounds_of(scope.policy)
     columns = [column for part in parts for column in columns_of(part) if column.table == source.alias_or_name]
     kinds = {folded(column.name): column.type for column in columns if column.type is not None}
     for column in columns:
@@ -150,26 +102,8 @@ def _clip_bins(scope: Scope, select: exp.Select, parts: list[exp.Expr]) -> dict[
         if name not in bounds:
             raise Refused("SDC081", f"groups of '{column.name}', for which the custodian declared no bounds")
         clip(column, *bounds[name])
-    return _shown_measures(select, source.alias_or_name, measures)
-
-
-def _shown_measures(select: exp.Select, alias: str, measures: dict[str, str]) -> dict[str, str]:
-    """The measures of what a SELECT reads that it shows as they are, by the names that they have there."""
-    shown = [(item.alias_or_name, item.unalias()) for item in select.expressions]
-    return {
-        folded(name): measures[folded(column.name)]
-        for name, column in shown
-        if isinstance(column, exp.Column) and column.table == alias and folded(column.name) in measures
-    }
-
-
-def _bounds(policy: Policy) -> dict[str, tuple[float, float]]:
-    return {folded(name): (ends[0], ends[1]) for name, ends in policy.bounds}
-
-
-def columns_of(node: exp.Expr) -> list[exp.Column]:
-    """The columns in an expression, but for those in subqueries: these are of public tables alone."""
-    return [part for part in node.walk(prune=is_query) if isinstance(part, exp.Column)]
+    shown = shown_measures(select, source.alias_or_name, measures)
+    return shown | shown_sums(select, source.alias_or_name, measures, scope.policy)
 
 
 def level_of(scope: Scope, grouped: exp.Select) -> Level:
@@ -182,7 +116,7 @@ def level_of(scope: Scope, grouped: exp.Select) -> Level:
 
 
 def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
-    more = {part for part, value in select.args.items() if value} - _CLAUSES - ({"group"} if is_block else set())
+    more = {part for part, value in select.args.items() if value} - _CLAUSES - {"group"}
     if more or select.args.get("from_") is None:
         raise Refused("SDC081", "a subquery of records that does more than filter, rename and join public tables")
     _check_with(scope, select)
@@ -190,21 +124,32 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
     for relation in [source, *(join.this for join in joins)]:
         if any(value for part, value in relation.args.items() if part not in ("this", "alias", "db", "catalog")):
             raise Refused("SDC081", "records in an unusual place")
-    alias, inner, measures = source.alias_or_name, None, dict[str, str]()
+    alias, inner, measures, moments_of = source.alias_or_name, None, dict[str, str](), dict[str, str]()
+    units = frozenset([folded(str(scope.policy.unit))])
     if id(source) in scope.progress.records:
-        known = frozenset(folded(name) for name, _, _ in scope.policy.privacy.domains)
-        private = frozenset(map(folded, scope.policy.privacy.private))
+        privacy = scope.policy.privacy
+        dates = [name for name, kind, *_ in privacy.days if kind == "DATE"]
+        known = frozenset(map(folded, [*(name for name, _, _ in privacy.domains), *dates]))
+        private = frozenset(map(folded, privacy.private))
+        moments_of = {folded(name): folded(name) for name, kind, *_ in privacy.days if kind != "DATE"}
         measures = {folded(name): folded(name) for name in scope.policy.measures if folded(name) not in known | private}
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
         inner = _level(scope, source.this, is_block=False)
-        items = [item for item in inner.select.expressions if inner.knows(item.unalias())]
+        items = [item for item in inner.select.expressions if is_known_of_units(inner, item.unalias())]
         known = frozenset(folded(item.alias_or_name) for item in items)
         others = [item for item in inner.select.expressions if inner.may_group(item.unalias())]
+        if not scope.policy.privacy.private:
+            others = [item for item in others if not has_aggregate(item)]
+        units = shown_units(inner)
         private = frozenset(folded(item.alias_or_name) for item in others) - known
-        measures = _shown_measures(source.this, inner.alias, inner.measures)
+        measures = shown_measures(source.this, inner.alias, inner.measures)
+        measures |= shown_sums(source.this, inner.alias, inner.measures, scope.policy)
+        moments_of = shown_moments(inner)
     else:
         raise Refused("SDC081", "records that stand neither in a table nor in a subquery")
-    found = Level(select, scope.policy, alias, inner, known, private=private, measures=measures)
+    found = Level(
+        select, scope.policy, alias, inner, known, private=private, measures=measures, moments=moments_of, units=units
+    )
     aliases = {alias}
     for join in joins:
         if not _is_public(join.this, scope.progress, _apart(select)):
@@ -221,19 +166,110 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
             if not found.may_group(on):
                 found.beside.remove(join.this.alias_or_name)
     where, group = select.args.get("where"), select.args.get("group")
-    for part in filter(None, [where, group, *([] if is_block else select.expressions)]):
-        _check(part, aliases, _apart(select), scope.progress)
-    for item in select.expressions if is_block else []:
+    found.brings_together = group is not None and not is_block
+    found.single = inner is not None and inner.single
+    own = set() if where is None else _own_queries(scope, found, where)
+    for part in filter(
+        None, [where, group if is_block else None, *([] if is_block or found.brings_together else select.expressions)]
+    ):
+        _check(part, aliases, _apart(select), scope.progress, own)
+    for item in select.expressions if is_block or found.brings_together else []:
         _check_columns(item, aliases)
+    if found.brings_together:
+        _check_of_units(found)
     return found
 
 
-def _check(part: exp.Expr, aliases: set[str], apart: set[str], progress: Progress) -> None:
-    """Refuse what does not look at one record and what is public of it, at one time."""
+def _own_queries(scope: Scope, level: Level, where: exp.Expr) -> set[int]:
+    """What a condition asks of other rows of the same unit: ``id IN (SELECT id FROM visits WHERE ..)``; by identity.
+
+    Whether a unit is among those of a subquery of the same table is decided by its own rows: each SELECT there is
+    looked through as this one is, and shows the unit. So who is replaced changes which of its own rows are there, and
+    no other.
+    """
+    found = set[int]()
+    for node in where.walk(prune=is_query):
+        query = node.args.get("query") if isinstance(node, exp.In) else None
+        asked = query.this if isinstance(query, exp.Subquery) else query
+        if not isinstance(asked, exp.Select) or not is_unit_of(level, node.this) or len(asked.expressions) != 1:
+            continue
+        if {folded(table.name) for table in asked.find_all(exp.Table)} != {folded(scope.policy.name)}:
+            continue
+        inside = _level(scope, asked, is_block=False)
+        if not inside.brings_together and is_unit_of(inside, asked.expressions[0].unalias()):
+            found |= {id(query), id(asked)}
+    return found
+
+
+def _check_of_units(level: Level) -> None:
+    """Refuse a SELECT whose groups are not each of one unit, and see whether each unit has one.
+
+    What is made of the rows of one unit alone is changed by this unit alone, whatever it is.
+    """
+    group = level.select.args["group"]
+    items = {item.alias: item.unalias() for item in level.select.expressions}
+    keys = [
+        items.get(key.name, key) if isinstance(key, exp.Column) and not key.table else key for key in group.expressions
+    ]
+    more = [part for part, value in group.args.items() if value and part != "expressions"]
+    if more or not any(is_unit_of(level, key) for key in keys):
+        raise Refused("SDC081", "a subquery of records with groups that are not those of units")
+    for node in (node for item in level.select.expressions for node in item.walk()):
+        if isinstance(node, exp.Window) or is_query(node):
+            raise Refused("SDC081", "what units have, beside other records")
+    level.single = level.single or all(is_unit_of(level, key) for key in keys)
+
+
+def _of_units(level: Level, items: list[exp.Expr], around: _Compared | None) -> exp.Select:
+    """The values that there may be of what each unit has, each by itself: how many rows, and those of dimensions.
+
+    Raises:
+        Refused: there may be very many together.
+    """
+    plain = replace(level, brings_together=False)
+    sums = shown_sums(level.select, level.alias, level.measures, level.policy)
+    rows, number = level.policy.privacy.contributions, 1
+    relations: list[str] = []
+    keys: list[exp.Expr] = []
+    for item in items:
+        node, name, place = item.unalias(), identifier(item.alias), len(relations)
+        if isinstance(node, (exp.Count, exp.CountIf)):
+            number *= rows + 2
+            every = f"unnest(range(0, {rows + 1})) AS {name} UNION ALL SELECT CAST(NULL AS BIGINT)"
+        elif folded(item.alias) in sums:
+            _, kind, values = _candidates(item.alias, sums[folded(item.alias)], around or _Compared())
+            number *= len(values) + 1
+            every = f"unnest([{', '.join([*values, f'CAST(NULL AS {kind})'])}]) AS {name}"
+        elif has_aggregate(node):
+            number *= _MOST_OF_DOMAIN
+            values_of = _over_domains(plain, [exp.alias_(node.this.copy(), item.alias, quoted=True)], around)
+            every = f"DISTINCT {name} FROM ({values_of.sql('duckdb')}) UNION SELECT NULL"
+        else:
+            keys.append(item)
+            continue
+        relations.append(f"(SELECT {every}) AS _u{place}")
+    if keys:
+        number *= _MOST_OF_DOMAIN
+        of_keys = _over_domains(plain, [item.copy() for item in keys], around).sql("duckdb")
+        relations.append(f"(SELECT DISTINCT * FROM ({of_keys})) AS _u{len(relations)}")
+    if number > _MOST_COMBINATIONS:
+        raise Refused("SDC081", "many things that units have at once: ask for fewer columns at a time")
+    listed = ", ".join(identifier(item.alias) for item in items)
+    made = parse_one(f"SELECT {listed} FROM {' CROSS JOIN '.join(relations)}", read="duckdb")
+    assert isinstance(made, exp.Select)
+    return made
+
+
+def _check(part: exp.Expr, aliases: set[str], apart: set[str], progress: Progress, own: Collection[int] = ()) -> None:
+    """Refuse what does not look at one record and what is public of it, at one time.
+
+    Args:
+        own: subqueries that look at other records of the same unit.
+    """
     for node in part.walk(prune=is_query):
         if is_aggregate(node) or isinstance(node, exp.Window):
             raise Refused("SDC081", "numbers of each unit: ask for counts of records")
-        if is_query(node):
+        if is_query(node) and id(node) not in own:
             _check_query(node, apart, progress)
     _check_columns(part, aliases)
 
@@ -284,8 +320,13 @@ def is_private(level: Level, keys: dict[str, exp.Expr]) -> bool:
     """
     for key in keys.values():
         column = level.unknown(key)
+        if column is not None and level.is_moment(column):
+            raise Refused("SDC081", _FINER_THAN_HOURS.format(column.name))
         if column is not None and column.table == level.alias:
-            raise Refused("SDC081", _NO_DOMAIN.format(column.name))
+            is_time = column.type is not None and column.type.this in exp.DataType.TEMPORAL_TYPES
+            if level.inner is not None and level.inner.single and not is_time:
+                raise Refused("SDC081", _OF_UNITS.format(column.name))
+            raise Refused("SDC081", (_NO_DAYS if is_time else _NO_DOMAIN).format(column.name))
         if column is not None:
             raise Refused("SDC081", f"groups of '{column.name}', which is joined by a column without a domain")
     return not all(map(level.knows, keys.values()))
@@ -312,12 +353,18 @@ def _over_domains(level: Level, items: list[exp.Expr], around: _Compared | None 
     Args:
         around: what measures are compared with in the levels around it.
     """
-    grouped = {folded(column.name) for item in items for column in columns_of(item) if level.is_measure(column)}
+    if level.brings_together:
+        return _of_units(level, items, around)
+
+    def is_split(column: exp.Column) -> bool:
+        return level.is_measure(column) or level.is_moment(column)
+
+    grouped = {folded(column.name) for item in items for column in columns_of(item) if is_split(column)}
     # A condition on a measure that no group is made of would only multiply the combinations.
     conditions = [
         part
         for part in level.conditions()
-        if all(folded(column.name) in grouped for column in columns_of(part) if level.is_measure(column))
+        if all(folded(column.name) in grouped for column in columns_of(part) if is_split(column))
     ]
     parts: list[exp.Expr] = [*items, *conditions]
     joins: list[exp.Join] = []
@@ -331,7 +378,7 @@ def _over_domains(level: Level, items: list[exp.Expr], around: _Compared | None 
     made = exp.Select(expressions=items)
     compared = _compared(level, parts, around or _Compared())
     if level.inner is None:
-        made.set("from_", exp.From(this=_combinations(level, asked, compared)))
+        made.set("from_", exp.From(this=_combinations(level, asked, compared, parts)))
     else:
         shown = [item.copy() for item in level.inner.select.expressions if folded(item.alias_or_name) in asked]
         inner = _over_domains(level.inner, shown or [exp.alias_(exp.Literal.number(1), "_one", quoted=True)], compared)
@@ -347,6 +394,12 @@ def _over_domains(level: Level, items: list[exp.Expr], around: _Compared | None 
 
 
 _NO_DOMAIN = "groups of '{0}', for which the custodian declared no domain: domains := {{'{0}': [..]}}"
+_NO_DAYS = (
+    "groups of '{0}', for which the custodian declared no domain: bounds := {{'{0}': ['2020-01-01', '2024-12-31']}}, "
+    "the first and the last day that there may be"
+)
+_OF_UNITS = "groups of '{0}', which units have; of sums write bins: floor({0} / 100) * 100"
+_FINER_THAN_HOURS = "'{0}' by less than an hour: write date_trunc('day', {0}), or another unit down to hours"
 
 
 @dataclass(frozen=True)
@@ -357,17 +410,19 @@ class _Compared:
         borders: the numbers, and those at which steps change.
         kinds: the types of measures in steps; comparisons come out alike for any type that has all numbers.
         sides: those that are compared.
+        steps: of moments what is asked of them.
     """
 
     borders: dict[str, list[Decimal]] = field(default_factory=dict)
     kinds: dict[str, str] = field(default_factory=dict)
     sides: frozenset[str] = frozenset()
+    steps: dict[str, list[exp.Expr]] = field(default_factory=dict)
 
 
 def _compared(level: Level, parts: list[exp.Expr], around: _Compared) -> _Compared:
     """What measures are compared with in these parts, and around them."""
     borders = {name: list(of) for name, of in around.borders.items()}
-    kinds, sides, bounds = dict(around.kinds), set(around.sides), _bounds(level.policy)
+    kinds, sides, bounds = dict(around.kinds), set(around.sides), bounds_of(level.policy)
     for column in (column for part in parts for column in columns_of(part) if level.is_measure(column)):
         name = level.measures[folded(column.name)]
         found = borders.setdefault(name, [])
@@ -378,11 +433,19 @@ def _compared(level: Level, parts: list[exp.Expr], around: _Compared) -> _Compar
         elif isinstance(column.parent, exp.If) and column.type is not None and within(column) is not None:
             found.extend(borders_of(column, *bounds[name]))
             kinds[name] = column.type.sql("duckdb")
-    return _Compared(borders, kinds, frozenset(sides))
+    steps = {name: list(of) for name, of in around.steps.items()}
+    for column in (column for part in parts for column in columns_of(part) if level.is_moment(column)):
+        step = step_of(column)
+        steps.setdefault(level.moments[folded(column.name)], []).extend([] if step is None else [step])
+    return _Compared(borders, kinds, frozenset(sides), steps)
 
 
-def _combinations(level: Level, asked: set[str], compared: _Compared) -> exp.Expr:
-    """All combinations of the values of domains and between borders, and of none, as a relation."""
+def _combinations(level: Level, asked: set[str], compared: _Compared, parts: list[exp.Expr]) -> exp.Expr:
+    """All combinations of the values of domains and between borders, and of none, as a relation.
+
+    Args:
+        parts: what is worked out of them.
+    """
     every = [
         (name, kind, [value_of(kind, text) for text in values])
         for name, kind, values in level.policy.privacy.domains
@@ -398,6 +461,14 @@ def _combinations(level: Level, asked: set[str], compared: _Compared) -> exp.Exp
         number *= len(values) + 1
         rows = ", ".join(f"({value})" for value in (*values, f"CAST(NULL AS {kind})"))
         relations.append(f"(VALUES {rows}) AS _d{place}({identifier(name)})")
+    for place, (name, kind, first, last) in enumerate(level.policy.privacy.days, len(every)):
+        if folded(name) in asked:
+            of = alone(parts, level.alias, name)
+            steps = [] if kind == "DATE" else compared.steps.get(folded(name), [])
+            made_of = days if kind == "DATE" else partial(moments, steps=steps)
+            rows, different = made_of(name, level.alias, first, last, of)
+            number *= different
+            relations.append(f"{rows} AS _d{place}")
     if number > _MOST_COMBINATIONS:
         raise Refused("SDC081", f"more than {_MOST_COMBINATIONS} groups: ask for fewer columns at a time")
     relation: exp.Expr = parse_one(

@@ -15,6 +15,7 @@ from sdcduck.guard.expressions import (
     text,
 )
 from sdcduck.guard.methods import Method, method_class
+from sdcduck.guard.methods.dp import ROWS
 from sdcduck.guard.protect.bands import borders_for, is_band, is_compared, is_with_numbers, told
 from sdcduck.guard.protect.bins import steps_of
 from sdcduck.guard.protect.multiplied import multiplying, refuse_multiplied
@@ -151,8 +152,20 @@ class Scope:
         )
 
     def of_domain(self, column: exp.Column) -> str | None:
-        """The name of the dimension of whole numbers that a column shows, where its domain was declared."""
+        """The name of the dimension of whole numbers that a column shows, where its domain was declared, or of rows."""
+        if self.policy.privacy.holds and self.counts_rows(column):
+            return ROWS
         declared = {folded(name): name for name in self.policy.privacy.ends}
+        return self._declared(column, declared)
+
+    def days_of(self, column: exp.Column) -> tuple[str, str] | None:
+        """The first and the last day of the dimension of dates that a column shows, where they were declared."""
+        declared = {folded(name): name for name, kind, *_ in self.policy.privacy.days if kind == "DATE"}
+        name = self._declared(column, declared)
+        return next(((first, last) for of, _, first, last in self.policy.privacy.days if of == name), None)
+
+    def _declared(self, column: exp.Column, declared: Mapping[str, str]) -> str | None:
+        """The name of the dimension that a column shows as it is, if it is one of these."""
         if not declared or column.table != self.alias or self.role(column) is not Role.DIMENSION:
             return None
         select, name = self.select, column.name
@@ -282,11 +295,11 @@ class Scope:
             return told(column.name, borders)
         if self.policy.privacy.holds:
             return _measure_of_private_told(column)
-        borders = borders_for(column)
-        if not borders:
+        asked = borders_for(column)
+        if not asked:
             return f"{column.name}; bands are compared by < and >=" if is_with_numbers(column) else column.name
-        wanted = f"bands := {{'{self.called(column)}': [.., {', '.join(borders)}, ..]}}"
-        no = f"{borders[0]} is no border" if len(borders) == 1 else f"{' and '.join(borders)} are no borders"
+        wanted = f"bands := {{'{self.called(column)}': [.., {', '.join(asked)}, ..]}}"
+        no = f"{asked[0]} is no border" if len(asked) == 1 else f"{' and '.join(asked)} are no borders"
         return f"{column.name}; {no} of a band, which the custodian declares: sdc_protect(.., {wanted})"
 
     def bands(self, column: exp.Column) -> tuple[float, ...]:
