@@ -416,6 +416,7 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "DOUBLE[]": pa.list_(pa.float64()),
     "BOOLEAN": pa.bool_(),
     "BLOB": pa.binary(),
+    "TIMESTAMP": pa.timestamp("us"),
 }
 
 
