@@ -295,7 +295,9 @@ def plan_add_record_key(
         raise SDCError("argument 'tbl' must name a table; a query has no column to add to")
     key_of = table.column(unit, "unit")
     added = needed(column, "record_key", "name the new column")
-    if folded(added) in (folded(known) for known in table.columns):
+    elsewhere = on_engine(session, table)
+    there = folded(added) in (folded(known) for known in table.columns)
+    if there and (elsewhere is not None or not _lacks_keys(session, table, identifier(added))):
         raise SDCError(
             f"{table.described} has a column '{added}' already; drop it, or name another with record_key := .."
         )
@@ -303,7 +305,6 @@ def plan_add_record_key(
     secret = session.secret()
     if secret is None:
         raise SDCError(NO_SECRET)
-    elsewhere = on_engine(session, table)
     if elsewhere is None:
         row = catalog.first_row(session.cursor(), f"SELECT count(*) FROM {table.sql} WHERE {key_of} IS NULL")
         if row is not None and row[0]:
@@ -326,13 +327,17 @@ def plan_add_record_key(
 
     def add_here() -> tuple[int, int, int]:
         cursor = session.cursor()
+        made = f"_sdc_hmac_keys({key_of}::VARCHAR, {length})"
         cursor.begin()
         try:
             try:
-                cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
+                if not there:
+                    cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
+                else:
+                    _check_same_keys(cursor, table, new, made)
             except duckdb.CatalogException:
                 raise SDCError(f"{table.described} is no table that a column can be added to") from None
-            cursor.execute(f"UPDATE {table.sql} SET {new} = _sdc_hmac_keys({key_of}::VARCHAR, {length})")
+            cursor.execute(f"UPDATE {table.sql} SET {new} = {made} WHERE {new} IS NULL")
             counts = catalog.first_row(
                 cursor, f"SELECT count(*), count(DISTINCT {key_of}), count(DISTINCT {new}) FROM {table.sql}"
             )
@@ -344,6 +349,29 @@ def plan_add_record_key(
         return int(counts[0]), int(counts[1]), int(counts[2])
 
     return Rows(add)
+
+
+def _lacks_keys(session: Session, table: Source, column: str) -> bool:
+    """Whether there are records without a key in a column that holds keys."""
+    row = catalog.first_row(
+        session.cursor(),
+        f"SELECT count(*) FILTER ({column} IS NULL), any_value(typeof({column})) FROM {table.sql}",
+    )
+    return row is not None and bool(row[0]) and row[1] in ("INTEGER", "BIGINT")
+
+
+def _check_same_keys(cursor: duckdb.DuckDBPyConnection, table: Source, column: str, made: str) -> None:
+    """That the keys that are there are those that would be made now: a unit has one key.
+
+    Raises:
+        SDCError: they are not.
+    """
+    row = catalog.first_row(cursor, f"SELECT count(*) FROM {table.sql} WHERE {column} <> {made}")
+    if row is not None and row[0]:
+        raise SDCError(
+            f"{table.described} has keys in {column} that are not those of this secret, unit and number of digits: keys "
+            "that are missing are filled beside the same ones only"
+        )
 
 
 NO_SECRET = (
