@@ -27,7 +27,7 @@ from sdcduck.desk.cross import shown
 from sdcduck.desk.data import data_page, say_roles, table_page
 from sdcduck.desk.forms import Form
 from sdcduck.desk.publications import audit_tables, compare, new_tables, pattern, publish, release, tables_page
-from sdcduck.desk.records import measure_risk, records_page
+from sdcduck.desk.records import measure_risk, records_page, release_records
 from sdcduck.desk.register import Register
 from sdcduck.desk.releases import approve, cells_csv, export, releases_page, remove, script
 from sdcduck.desk.work import words_of
@@ -58,6 +58,7 @@ _SENT: Mapping[str, Callable[[Asked], Posted]] = {
     "/tables/release": release,
     "/work/{number:int}/stop": stop_work,
     "/records/risk": measure_risk,
+    "/records/release": release_records,
     "/access/protect": protect,
     "/releases/approve": approve,
     "/releases/export": export,

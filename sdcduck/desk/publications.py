@@ -126,7 +126,7 @@ def release(asked: Asked) -> Posted:
     """Make a table of an alternative, which is to leave the house."""
     draft, rules, form = _drafted(asked), rules_of(asked.form), asked.form
     column = form.one("alternative")
-    _check_free(asked, draft.name, replace=form.has("replace"))
+    check_free(asked, draft.name, replace=form.has("replace"))
     statement = release_statements(draft, rules, column, seed=seed_of(form), replace=form.has("replace"))
     if column == "_keys":
         _check_keys(asked, draft.table)
@@ -135,7 +135,7 @@ def release(asked: Asked) -> Posted:
     return asked.begin(Work("released", title, statement, form, (draft.table,), writes=True, about=about))
 
 
-def _check_free(asked: Asked, name: str, *, replace: bool) -> None:
+def check_free(asked: Asked, name: str, *, replace: bool) -> None:
     """That a table of that name takes the place of nothing but, where that was ticked, of an earlier release."""
     if not name:
         raise SDCError("give the publication a name: the table is called so")

@@ -18,9 +18,9 @@ from sdcduck.udfs.publication import read_publication
 
 _HERE = {
     "pattern": "tables", "audit": "tables", "alternatives": "tables", "published": "releases",
-    "released": "releases", "risk": "records",
+    "released": "releases", "risk": "records", "file": "records",
 }  # fmt: skip
-_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk",)}
+_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk", "file")}
 _MOST_ROWS = 500
 
 
@@ -113,6 +113,12 @@ def _risk(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     return asked.page("risk.html", **page, row=row, **work.about)
 
 
+def _file(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    [row] = work.answer.to_pylist()
+    return asked.page("file.html", **page, row=row, **work.about)
+
+
 def _rows(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     assert work.answer is not None
     rows = work.answer.slice(0, _MOST_ROWS).to_pylist()
@@ -126,5 +132,6 @@ _ANSWERS: dict[str, Callable[[Asked, Work, dict[str, Any]], Response]] = {
     "published": _published,
     "released": _released,
     "risk": _risk,
+    "file": _file,
     "rows": _rows,
 }

@@ -49,6 +49,15 @@ def test_the_pattern_is_a_cross_table_with_the_marks_of_the_house(browser: Brows
     assert other.rows[1] == ["f", "P", "2", "S", "6"]
 
 
+def test_a_rule_is_changed_beside_the_pattern(browser: Browser) -> None:
+    page = shown(browser, "/tables/pattern", PEOPLE).page
+    again = [(name, "2" if name == "max_count" else value) for name, value in sent(page, "/tables/pattern")]
+    assert dict(again)["publication"] == "by_region"
+    other = shown(browser, "/tables/pattern", again).page
+    assert "Cells of 1 to 2 records are not published" in other.text
+    assert other.rows != page.rows
+
+
 def test_a_third_dimension_is_at_its_total_or_at_one_value(browser: Browser) -> None:
     open_to_all = [*PEOPLE[:4], ("dimension", "age"), ("measure", "income"), ("max_count", "0")]
     answer = shown(browser, "/tables/pattern", open_to_all)

@@ -369,8 +369,8 @@ def _check_same_keys(cursor: duckdb.DuckDBPyConnection, table: Source, column: s
     row = catalog.first_row(cursor, f"SELECT count(*) FROM {table.sql} WHERE {column} <> {made}")
     if row is not None and row[0]:
         raise SDCError(
-            f"{table.described} has keys in {column} that are not those of this secret, unit and number of digits: keys "
-            "that are missing are filled beside the same ones only"
+            f"{table.described} has keys in {column} that are not those of this secret, unit and number of digits: "
+            "keys that are missing are filled beside the same ones only"
         )
 
 
