@@ -29,6 +29,7 @@ from sdcduck.methods.perturbation.ptable import (
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.perturbation.engine_keys import on_engine
+from sdcduck.udfs.perturbation.missing_keys import check_same_keys, lacks_keys
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
@@ -297,7 +298,7 @@ def plan_add_record_key(
     added = needed(column, "record_key", "name the new column")
     elsewhere = on_engine(session, table)
     there = folded(added) in (folded(known) for known in table.columns)
-    if there and (elsewhere is not None or not _lacks_keys(session, table, identifier(added))):
+    if there and (elsewhere is not None or not lacks_keys(session, table, identifier(added))):
         raise SDCError(
             f"{table.described} has a column '{added}' already; drop it, or name another with record_key := .."
         )
@@ -334,7 +335,7 @@ def plan_add_record_key(
                 if not there:
                     cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
                 else:
-                    _check_same_keys(cursor, table, new, made)
+                    check_same_keys(cursor, table, new, made)
             except duckdb.CatalogException:
                 raise SDCError(f"{table.described} is no table that a column can be added to") from None
             cursor.execute(f"UPDATE {table.sql} SET {new} = {made} WHERE {new} IS NULL")
@@ -349,29 +350,6 @@ def plan_add_record_key(
         return int(counts[0]), int(counts[1]), int(counts[2])
 
     return Rows(add)
-
-
-def _lacks_keys(session: Session, table: Source, column: str) -> bool:
-    """Whether there are records without a key in a column that holds keys."""
-    row = catalog.first_row(
-        session.cursor(),
-        f"SELECT count(*) FILTER ({column} IS NULL), any_value(typeof({column})) FROM {table.sql}",
-    )
-    return row is not None and bool(row[0]) and row[1] in ("INTEGER", "BIGINT")
-
-
-def _check_same_keys(cursor: duckdb.DuckDBPyConnection, table: Source, column: str, made: str) -> None:
-    """That the keys that are there are those that would be made now: a unit has one key.
-
-    Raises:
-        SDCError: they are not.
-    """
-    row = catalog.first_row(cursor, f"SELECT count(*) FROM {table.sql} WHERE {column} <> {made}")
-    if row is not None and row[0]:
-        raise SDCError(
-            f"{table.described} has keys in {column} that are not those of this secret, unit and number of digits: "
-            "keys that are missing are filled beside the same ones only"
-        )
 
 
 NO_SECRET = (
