@@ -91,6 +91,7 @@ bench: $(STAMP)          ## the cost of protection, on 10 million rows
 	@$(BIN)/python benchmarks/output_risk.py
 	@$(BIN)/python benchmarks/attacks.py
 	@$(BIN)/python benchmarks/scale.py
+	@$(BIN)/python benchmarks/desk.py
 
 guard-suppression: $(STAMP)  ## everything that suppression answers, audited: a hundredth, or SHARE=1 for all
 	@SHARE=$(or $(SHARE),0.01) $(BIN)/python tests/attacks/suppression_audit.py

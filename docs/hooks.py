@@ -11,10 +11,10 @@ from sdcduck.functions.reference import SQLFunction, sql_functions
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Put the pages of the reference at the end of the navigation."""
+    """Put the pages of the reference in a tab of its own."""
     config.nav = [
         *(config.nav or []),
-        {"SQL reference": [{_title(family): _path(family)} for family, _ in _families()]},
+        {"Reference": [{_title(family): _path(family)} for family, _ in _families()]},
     ]
     return config
 

@@ -18,6 +18,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
+import sdcduck
+from sdcduck.functions.reference import EXAMPLE_DATA, EXAMPLE_SECRET
+
 ROOT = Path(__file__).resolve().parents[1]
 SOURCES = ("sdcduck", "sql", "udfs", "pyproject.toml", "README.md", "LICENSE")
 _SETUPTOOLS = 77  # the first that understands `license = "Apache-2.0"`
@@ -117,3 +120,48 @@ def test_an_installed_wheel_works_on_its_own(wheel: Path, tmp_path: Path) -> Non
     said = run(sys.executable, target / "bin" / "sdcduck", "--version", cwd=empty, PYTHONPATH=str(target))
     number = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert said == f"sdcduck {number}, DuckDB {duckdb.__version__}\n"
+
+
+_WITHOUT = """
+import sys
+class Nowhere:
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in ("numba", "llvmlite", "scipy", "highspy"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+sys.meta_path.insert(0, Nowhere())
+import sdcduck, sdcduck.cli, sdcduck.gateway.serving
+with sdcduck.connect(sys.argv[1], read_only=True) as con:
+    guard = sdcduck.open_guard(con)
+    for table in ("noisy", "small", "rounded"):
+        print(guard.sql(f"SELECT count(*) AS n FROM {table} WHERE sex = 'f'").to_pylist())
+    for call in (
+        "sdc_suppress('SELECT sex, count(*) AS n FROM noisy GROUP BY ROLLUP (sex)', max_count := 1)",
+        "sdc_microaggregate('noisy', ['age', 'income'])",
+    ):
+        try:
+            con.execute(f"FROM {call}").fetchall()
+        except Exception as problem:
+            print(str(problem).splitlines()[0])
+"""
+
+
+def test_a_gateway_answers_without_what_solves_and_compiles(tmp_path: Path) -> None:
+    """Cell keys, thresholds and rounding; what does need them says which."""
+    file = tmp_path / "register.duckdb"
+    with sdcduck.connect(file, secret=EXAMPLE_SECRET) as con:
+        con.execute(EXAMPLE_DATA)
+        for name, method in (
+            ("noisy", ""), ("small", ", method := 'threshold', min_units := 2"), ("rounded", ", method := 'rounding'")
+        ):  # fmt: skip
+            con.execute(f"CREATE TABLE {name} AS FROM people")
+            con.execute(f"FROM sdc_protect('{name}', unit := 'person_id', dimensions := ['sex']{method})").fetchall()
+        guard = sdcduck.open_guard(con)
+        wanted = [
+            str(guard.sql(f"SELECT count(*) AS n FROM {name} WHERE sex = 'f'").to_pylist())
+            for name in ("noisy", "small", "rounded")
+        ]
+    done = subprocess.run([sys.executable, "-c", _WITHOUT, str(file)], capture_output=True, text=True, check=True)
+    lines = done.stdout.splitlines()
+    assert lines[:3] == wanted
+    assert [line.rpartition(": ")[2] for line in lines[3:]] == [f"pip install {one}" for one in ("scipy", "numba")]
+    assert all("which is not installed here" in line for line in lines[3:])

@@ -172,6 +172,8 @@ CALLS = {
     "sdc_drop_publication": "sdc_drop_publication('named')",
     "sdc_publications": "sdc_publications()",
     "sdc_rules": "sdc_rules('columns', max_count := 1)",
+    "sdc_releases": "sdc_releases()",
+    "sdc_approve": "sdc_approve('columns', 'Ann Lee')",
     "sdc_rule_sets": "sdc_rule_sets()",
     "sdc_drop_rules": "sdc_drop_rules('columns')",
     "sdc_sdmx": f"sdc_sdmx({_PUBLICATION})",

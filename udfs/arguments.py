@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
@@ -51,6 +52,20 @@ def without_spaces(value: str | None, name: str) -> str:
     if any(character.isspace() for character in needed(value, name, what)):
         raise wrong(name, what)
     return str(value)
+
+
+def person(name: str | None, argument: str) -> str:
+    """Who it is. Letters of other alphabets look like those of ours, and would make two people of one.
+
+    Raises:
+        SDCError: nobody, or a name that may look like another one.
+    """
+    who = re.sub(" +", " ", (name or "")).strip()
+    needed(who, argument, "name a person")
+    if not (who.isascii() and who.isprintable()):
+        plain = "plain letters, a to z, digits and signs of ASCII, so that no two names look the same"
+        raise wrong(argument, f"name a person in {plain}", "write Mueller or Muller for Müller")
+    return who
 
 
 def whole(value: int | None, name: str, *, least: int, most: int | None = None, why: str = "") -> int:

@@ -11,6 +11,7 @@
 ``sdc.dp_releases``       one row a differentially private release and table that it reads: what it cost
 ``sdc.dp_budgets``        one row a table: what its differentially private releases may cost together
 ``sdc.outputs``           one row an output that was checked: what came of it, who asked, who decided, when and why
+``sdc.approvals``         one row an approval: who approved which numbers of what leaves the house, and when
 ``sdc.ptable_intervals``  its intervals, with integer bounds on the scale of the keys: what a join reads
 
 Beside these tables every p-table is written into macros that map its name to constants
@@ -26,6 +27,15 @@ from sdcduck.catalog.accounts import (
     salts_secret,
     store_user,
     users,
+)
+from sdcduck.catalog.approvals import (
+    Approval,
+    Release,
+    approvals,
+    approvals_of,
+    numbers_of,
+    releases,
+    store_approval,
 )
 from sdcduck.catalog.checked_outputs import (
     Output,
@@ -150,6 +160,7 @@ __all__ = [
     "READ_NOTHING_ELSE",
     "TABLES_SQL",
     "WRONG_OPTIMIZERS",
+    "Approval",
     "Declared",
     "Definition",
     "Kind",
@@ -159,6 +170,7 @@ __all__ = [
     "Privacy",
     "PrivateRelease",
     "Read",
+    "Release",
     "RuleSet",
     "SequenceLimit",
     "StoredPTable",
@@ -168,6 +180,8 @@ __all__ = [
     "Twice",
     "User",
     "Variant",
+    "approvals",
+    "approvals_of",
     "as_unset",
     "cannot_change",
     "cells_table",
@@ -200,6 +214,7 @@ __all__ = [
     "note_columns",
     "note_definitions",
     "note_stencil",
+    "numbers_of",
     "open_in_role",
     "open_twice",
     "output",
@@ -213,6 +228,7 @@ __all__ = [
     "records_behind",
     "refuse_other_order",
     "refused_calls",
+    "releases",
     "renew_policies",
     "rewrite_ptable_macros",
     "rule_set",
@@ -226,6 +242,7 @@ __all__ = [
     "stencil_digest",
     "stencil_digest_query",
     "stencil_table",
+    "store_approval",
     "store_budget",
     "store_output",
     "store_policy",

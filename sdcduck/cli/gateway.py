@@ -9,6 +9,7 @@ import logging
 import os
 import sys
 from collections.abc import Callable, Coroutine
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -91,8 +92,8 @@ def serve(
     that speak Arrow Flight SQL (ADBC) get whole columns, under the same users and limits. Users come from the database
     (sdcduck user add). The file is held for reading: nobody can write to it until the gateway ends (Ctrl-C, SIGTERM).
     On an address that others can reach, connections are encrypted, with a certificate made at the start unless you give
-    one. What happens is told on standard error, one line of JSON each. Where DuckDB ends the database after an error of
-    its own, the gateway ends with exit code 70: let what watches over it start it again.
+    one; SIGHUP has it read yours again. What happens is told on standard error, one line of JSON each. Where DuckDB
+    ends the database after an error of its own, the gateway ends with exit code 70: have it started again.
     """
     with one_line_errors():
         certificate = _tls(host, tls_cert, tls_key, off=no_tls)
@@ -113,12 +114,12 @@ def serve(
         _log_to_standard_error()
 
         def ready(ports: Ports) -> None:
-            by_certificate = issuer is not None
-            _say_where(file, host, metrics_host, ports, certificate, required=required, by_certificate=by_certificate)
+            _say_where(file, host, metrics_host, ports, certificate, required=required, by_certificate=bool(issuer))
             _say_who_sees_what(opened, custodian_raw=custodian_raw)
 
-        metrics = None if metrics_port is None else (metrics_host, metrics_port)
-        serving = serve_clients(opened, options, ready, flight=flight, metrics=metrics)
+        metrics, renew = (metrics_host, metrics_port or 0), _renewing(certificate, tls_cert, tls_key)
+        page = None if metrics_port is None else metrics
+        serving = serve_clients(opened, options, ready, flight=flight, metrics=page, renew=renew)
         _run(serving, at_once=flight is not None, code=lambda: ENDED if opened.ending.is_over else 0)
 
 
@@ -191,6 +192,13 @@ def _tls(host: str, certificate: Path | None, key: Path | None, *, off: bool) ->
     if off or (certificate is None and is_loopback(host)):
         return None
     return tls.self_signed(host) if certificate is None else tls.from_files(certificate, key)
+
+
+def _renewing(used: Certificate | None, certificate: Path | None, key: Path | None) -> Callable[[], None] | None:
+    """What reads the certificate again; None: it is not from a file."""
+    if used is None or certificate is None:
+        return None
+    return partial(tls.renew, used, certificate, key)
 
 
 def _issuer(path: Path | None, certificate: Certificate | None, flight_port: int | None) -> bytes | None:

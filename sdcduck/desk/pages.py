@@ -26,10 +26,10 @@ from sdcduck.desk.asking import Asked, Desk, Posted
 from sdcduck.desk.cross import shown
 from sdcduck.desk.data import data_page, say_roles, table_page
 from sdcduck.desk.forms import Form
-from sdcduck.desk.publications import audit_tables, compare, new_tables, pattern, publish, tables_page
-from sdcduck.desk.records import measure_risk, records_page
+from sdcduck.desk.publications import audit_tables, compare, new_tables, pattern, publish, release, tables_page
+from sdcduck.desk.records import measure_risk, records_page, release_records
 from sdcduck.desk.register import Register
-from sdcduck.desk.releases import cells_csv, export, releases_page, remove, script
+from sdcduck.desk.releases import approve, cells_csv, export, releases_page, remove, script
 from sdcduck.desk.work import words_of
 from sdcduck.desk.working import stop_work, work_page
 from sdcduck.errors import SDCError
@@ -55,9 +55,12 @@ _SENT: Mapping[str, Callable[[Asked], Posted]] = {
     "/tables/audit": audit_tables,
     "/tables/alternatives": compare,
     "/tables/publish": publish,
+    "/tables/release": release,
     "/work/{number:int}/stop": stop_work,
     "/records/risk": measure_risk,
+    "/records/release": release_records,
     "/access/protect": protect,
+    "/releases/approve": approve,
     "/releases/export": export,
     "/releases/remove": remove,
 }

@@ -7,16 +7,25 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from sdcduck.desk.alternatives import RECORD_KEY, alternatives_statement
+from sdcduck.desk.alternatives import (
+    RECORD_KEY,
+    RELEASE,
+    alternatives_statement,
+    name_of,
+    release_statements,
+    seed_of,
+)
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.forms import Form
 from sdcduck.desk.guesses import Column, hierarchies
 from sdcduck.desk.statements import LIES_IN, Draft, call, hierarchy_query, rules_of
 from sdcduck.desk.work import Work
 from sdcduck.errors import SDCError
-from sdcduck.quoting import folded
+from sdcduck.quoting import folded, identifier, literal
 
 _PICKED, _MOST_LEVELS = 3, 8
+_KEYS = 10**8
+"""How many record keys there are: units share one by chance."""
 _DEFAULTS = [("max_count", "2"), ("sets", "all")]
 
 
@@ -77,12 +86,12 @@ def pattern(asked: Asked) -> Posted:
 
 
 def compare(asked: Asked) -> Posted:
-    """The same cells suppressed, rounded and with cell keys."""
+    """The same cells suppressed, rounded, drawn anew and with cell keys."""
     draft, rules = _drafted(asked), rules_of(asked.form)
     known = {column.name for column in asked.register.columns(asked.reading, draft.table)}
-    keys = RECORD_KEY in known
-    statement = alternatives_statement(draft, rules, keys=keys)
-    about = {"draft": draft, "rules": rules, "keys": keys}
+    keys, seed = RECORD_KEY in known, seed_of(asked.form)
+    statement = alternatives_statement(draft, rules, keys=keys, seed=seed)
+    about = {"draft": draft, "rules": rules, "keys": keys, "seed": seed}
     title = f"Alternatives for {draft.name}"
     return asked.begin(Work("alternatives", title, statement, asked.form, (draft.table,), about=about))
 
@@ -111,3 +120,54 @@ def publish(asked: Asked) -> Posted:
     about = {"draft": draft, "rules": rules}
     work = Work("published", f"Publish {draft.name}", statement, asked.form, (draft.table,), writes=True, about=about)
     return asked.begin(work)
+
+
+def release(asked: Asked) -> Posted:
+    """Make a table of an alternative, which is to leave the house."""
+    draft, rules, form = _drafted(asked), rules_of(asked.form), asked.form
+    column = form.one("alternative")
+    check_free(asked, draft.name, replace=form.has("replace"))
+    statement = release_statements(draft, rules, column, seed=seed_of(form), replace=form.has("replace"))
+    if column == "_keys":
+        _check_keys(asked, draft.table)
+    about = {"draft": draft, "alternative": name_of(column)}
+    title = f"Release {draft.name}: {name_of(column)}"
+    return asked.begin(Work("released", title, statement, form, (draft.table,), writes=True, about=about))
+
+
+def check_free(asked: Asked, name: str, *, replace: bool) -> None:
+    """That a table of that name takes the place of nothing but, where that was ticked, of an earlier release."""
+    if not name:
+        raise SDCError("give the publication a name: the table is called so")
+    if folded(name) in {folded(row["name"]) for row in asked.reading.rows(call("sdc_publications"))}:
+        raise SDCError(f"there is a publication '{name}' already: give the table another name")
+    for row in asked.reading.rows(
+        "SELECT table_name AS name, comment FROM duckdb_tables() "
+        "WHERE schema_name = 'main' AND database_name = current_database()\n"
+        "UNION ALL SELECT view_name, NULL FROM duckdb_views() "
+        "WHERE schema_name = 'main' AND database_name = current_database() AND NOT internal"
+    ):
+        if folded(row["name"]) != folded(name):
+            continue
+        if not (row["comment"] or "").startswith(RELEASE):
+            raise SDCError(f"'{name}' is a table of the register: give the release another name")
+        if not replace:
+            raise SDCError(f"there is a release '{name}' already: give another name, or tick 'replace'")
+
+
+def _check_keys(asked: Asked, table: str) -> None:
+    """That each record has the key of another unit, but for what chance makes equal."""
+    key = identifier(RECORD_KEY)
+    [row] = asked.reading.rows(
+        f"SELECT count(*) AS records, count({key}) AS keyed, count(DISTINCT {key}) AS keys FROM {identifier(table)}"
+    )
+    records, keyed, keys = (int(row[name]) for name in ("records", "keyed", "keys"))
+    if keyed < records:
+        raise SDCError(
+            f"{records - keyed} records have no key: FROM sdc_add_record_key({literal(table)}, unit := ..) fills them"
+        )
+    if records - keys > 10 + 3 * records**2 / (2 * _KEYS):
+        raise SDCError(
+            "units have several records here, and the noise of a cell would be that of records: count units in SQL, "
+            "with sdc_count_units"
+        )

@@ -1,16 +1,22 @@
-"""Records: how many could be found by what somebody may know of them."""
+"""Records: how many could be found by what somebody may know of them, and files of records that may leave."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from starlette.responses import Response
 
+from sdcduck.desk.alternatives import RECORD_KEY, RELEASE, seed_of
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.forms import Form
+from sdcduck.desk.publications import check_free
 from sdcduck.desk.statements import call, named
 from sdcduck.desk.work import Work
-from sdcduck.errors import SDCError
+from sdcduck.errors import SDCError, unknown
+from sdcduck.quoting import folded, identifier, literal
 
 _K = 3
+_FILES = {"suppressed": "Records with local suppression", "synthetic": "Synthetic records"}
 
 
 def records_page(asked: Asked) -> Response:
@@ -41,3 +47,55 @@ def measure_risk(asked: Asked) -> Posted:
     about = {"keys": keys, "k": k or _K, "table": table}
     kind = "rows" if form.one("measure") == "columns" else "risk"
     return asked.begin(Work(kind, f"{title}: {table}", statement, form, (table,), about=about))
+
+
+def release_records(asked: Asked) -> Posted:
+    """Make a table of records that may leave, without identifiers: single values suppressed, or synthetic."""
+    form = asked.form
+    table, name, method = form.one("table"), form.one("release"), form.one("method")
+    if method not in _FILES:
+        raise unknown("kind of file", method, list(_FILES))
+    keys, k = form.all("key"), form.whole("k", "records that share a combination") or _K
+    if method == "suppressed" and not keys:
+        raise SDCError("pick what somebody may know of a person: at least one column")
+    asked.register.check_columns(asked.reading, table, keys)
+    known = asked.register.columns(asked.reading, table)
+    columns = [one.name for one in known if one.role != "identifier" and folded(one.name) != RECORD_KEY]
+    lost = next((key for key in keys if key not in columns), None)
+    if lost is not None:
+        raise SDCError(f"'{lost}' is an identifier, which does not leave")
+    replace = form.has("replace")
+    check_free(asked, name, replace=replace)
+    if method == "suppressed":
+        made, told = _suppressed(table, columns, keys, k, name)
+    else:
+        made, told = _synthetic(table, columns, seed_of(form), name)
+    statement = (
+        f"CREATE {'OR REPLACE ' if replace else ''}TABLE {identifier(name)} AS\n{made};\n"
+        f"COMMENT ON TABLE {identifier(name)} IS {literal(f'{RELEASE} {_FILES[method]}, of {table}')};\n{told}"
+    )
+    about = {"name": name, "method": method, "k": k, "keys": keys}
+    return asked.begin(Work("file", f"{_FILES[method]}: {name}", statement, form, (table,), writes=True, about=about))
+
+
+def _suppressed(table: str, columns: Sequence[str], keys: Sequence[str], k: int, name: str) -> tuple[str, str]:
+    """What makes the records, and what tells whether each may be one of k."""
+    records = f"(SELECT {', '.join(map(identifier, columns))} FROM {identifier(table)})"
+    made = f"SELECT * EXCLUDE (suppressed) {call('sdc_local_suppress', records, keys=list(keys), k=k)}"
+    told = call("sdc_k_anonymity", named(name), keys=list(keys), k=k, nulls="match")
+    gaps = " + ".join(f"count(*) - count({identifier(key)})" for key in keys)
+    return made, f"SELECT *, (SELECT {gaps} FROM {identifier(name)}) AS suppressed {told}"
+
+
+def _synthetic(table: str, columns: Sequence[str], seed: int, name: str) -> tuple[str, str]:
+    """What makes the records, and how many are copies, beside what one half of the persons shares with the other."""
+    listed = ", ".join(map(identifier, columns))
+    records = f"(SELECT {listed} FROM {identifier(table)})"
+    numbered = f"(SELECT *, row_number() OVER () AS _place FROM {identifier(table)})"
+    halves = [f"(SELECT {listed} FROM {numbered} WHERE _place % 2 = {k})" for k in (0, 1)]
+    made = call("sdc_synth_records", records, seed=seed)
+    told = (
+        "SELECT s.synthetic_records AS records, s.matches, s.share, s.matches_of_uniques, b.share AS baseline\n"
+        f"FROM ({call('sdc_identical_matches', records, named(name))}) s, ({call('sdc_identical_matches', *halves)}) b"
+    )
+    return made, told

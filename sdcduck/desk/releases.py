@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from datetime import UTC
 from pathlib import PurePath
 from typing import Any
@@ -14,39 +15,66 @@ from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.statements import call
 from sdcduck.desk.work import Work
 from sdcduck.errors import SDCError, unknown
+from sdcduck.quoting import identifier
 
 
 def releases_page(asked: Asked) -> Response:
-    """The publications of the database, and what this session did."""
+    """What was made to leave the house, who approved it, and what this session did."""
     history = [
         {"time": f"{one.when.astimezone(UTC):%H:%M:%S}", "title": one.title, "statement": one.statement}
         for one in asked.register.worker.written
     ]
-    known = asked.reading.rows(call("sdc_publications"))
     return asked.page(
-        "releases.html", title="Releases", here="releases", publications=known, history=history,
+        "releases.html", title="Releases", here="releases", releases=_listed(asked), history=history,
         stem=asked.register.file.stem,
     )  # fmt: skip
 
 
-def _published(asked: Asked, name: str) -> str:
-    """The name of a publication that has been published."""
-    known = [row["name"] for row in asked.reading.rows(call("sdc_publications")) if row["published"]]
+def _listed(asked: Asked) -> list[dict[str, Any]]:
+    """Each release once, with its approvals, and what it was made of."""
+    rows = asked.reading.rows(call("sdc_releases"))
+    queries = {row["name"]: row["query"] for row in asked.reading.rows(call("sdc_publications"))}
+    found: dict[tuple[str, str], dict[str, Any]] = {}
+    for row in rows:
+        one = found.setdefault((row["name"], row["kind"]), {**row, "approvals": []})
+        if row["approved_by"] is not None:
+            one["approvals"].append(row)
+    for (name, kind), one in found.items():
+        one["query"] = queries.get(name) if kind == "publication" else None
+    return list(found.values())
+
+
+def _known(asked: Asked, name: str, kinds: Sequence[str] = ("publication", "table")) -> str:
+    """The kind of the release of that name."""
+    known = {row["name"]: row["kind"] for row in asked.reading.rows(call("sdc_releases")) if row["kind"] in kinds}
     if name not in known:
-        raise unknown("publication", name, known)
-    return name
+        raise unknown("publication" if len(kinds) == 1 else "release", name, list(known))
+    return str(known[name])
 
 
 def cells_csv(asked: Asked) -> Response:
-    """The cells of a publication in the terms of SDMX: one line a cell and measure, suppressed ones empty."""
-    name = _published(asked, asked.form.one("name"))
-    rows = asked.reading.rows(call("sdc_sdmx", name))
+    """The cells of a publication in the terms of SDMX: one line a cell and measure, suppressed ones empty;
+    or a table as it is."""
+    name = asked.form.one("name")
+    kind = _known(asked, name)
+    rows = asked.reading.rows(call("sdc_sdmx", name) if kind == "publication" else f"FROM {identifier(name)}")
     text = io.StringIO()
     writer = csv.writer(text)
     if rows:
         writer.writerow(list(rows[0]))
     writer.writerows([list(row.values()) for row in rows])
     return _file(text.getvalue(), f"{name}.csv", "text/csv")
+
+
+def approve(asked: Asked) -> Posted:
+    """Write down who approved the numbers that were shown."""
+    form = asked.form
+    name, who = form.one("name"), form.one("approved_by")
+    _known(asked, name)
+    statement = call(
+        "sdc_approve", name, who, note=form.one("note") or None, fingerprint=form.one("fingerprint") or None
+    )  # fmt: skip
+    return asked.begin(Work("rows", f"{who} approves {name}", statement, form, writes=True))
 
 
 def script(asked: Asked) -> Response:
@@ -62,7 +90,8 @@ def _file(text: str, name: str, media_type: str) -> Response:
 def export(asked: Asked) -> Posted:
     """Write a publication into a DuckDB file for everybody, beside the register."""
     form = asked.form
-    name, file = _published(asked, form.one("name")), form.one("file")
+    name, file = form.one("name"), form.one("file")
+    _known(asked, name, ("publication",))
     if not file or PurePath(file).name != file or "\\" in file:
         raise SDCError("give the name of a file, without a folder: it is written beside the register")
     path = asked.register.file.resolve().with_name(file)
@@ -72,6 +101,8 @@ def export(asked: Asked) -> Posted:
 
 
 def remove(asked: Asked) -> Posted:
-    """Remove a publication."""
+    """Remove a release; what was approved stays written down."""
     name = asked.form.one("name")
-    return asked.begin(Work("rows", f"Remove {name}", call("sdc_drop_publication", name), asked.form, writes=True))
+    kind = _known(asked, name)
+    drop = call("sdc_drop_publication", name) if kind == "publication" else f"DROP TABLE {identifier(name)}"
+    return asked.begin(Work("rows", f"Remove {name}", drop, asked.form, writes=True))

@@ -16,8 +16,11 @@ from sdcduck.desk.statements import Draft, in_words
 from sdcduck.desk.work import Work
 from sdcduck.udfs.publication import read_publication
 
-_HERE = {"pattern": "tables", "audit": "tables", "alternatives": "tables", "published": "releases", "risk": "records"}
-_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk",)}
+_HERE = {
+    "pattern": "tables", "audit": "tables", "alternatives": "tables", "published": "releases",
+    "released": "releases", "risk": "records", "file": "records",
+}  # fmt: skip
+_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk", "file")}
 _MOST_ROWS = 500
 
 
@@ -88,7 +91,7 @@ def _alternatives(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     return asked.page(
         "alternatives.html", **page, draft=draft, dimensions=draft.dimensions, cells=cells.num_rows, most=_MOST_ROWS,
         alternatives=compared(cells), rows=cells.slice(0, _MOST_ROWS).to_pylist(), marks=MARKS,
-        base=base_of(work.about["rules"]), midpoint=MIDPOINT, keys=work.about["keys"],
+        base=base_of(work.about["rules"]), midpoint=MIDPOINT, keys=work.about["keys"], seed=work.about["seed"],
     )  # fmt: skip
 
 
@@ -98,10 +101,22 @@ def _published(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     return asked.page("published.html", **page, row=row, words=in_words(work.about["rules"]))
 
 
+def _released(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    [row] = work.answer.to_pylist()
+    return asked.page("released.html", **page, row=row, name=work.about["draft"].name, how=work.about["alternative"])
+
+
 def _risk(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     assert work.answer is not None
     [row] = work.answer.to_pylist()
     return asked.page("risk.html", **page, row=row, **work.about)
+
+
+def _file(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    [row] = work.answer.to_pylist()
+    return asked.page("file.html", **page, row=row, **work.about)
 
 
 def _rows(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
@@ -115,6 +130,8 @@ _ANSWERS: dict[str, Callable[[Asked, Work, dict[str, Any]], Response]] = {
     "audit": _audit,
     "alternatives": _alternatives,
     "published": _published,
+    "released": _released,
     "risk": _risk,
+    "file": _file,
     "rows": _rows,
 }

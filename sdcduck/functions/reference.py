@@ -138,11 +138,12 @@ SQL_FILES = (
     "guard.sql", "guard_tables.sql", "dp_ledger_tables.sql", "noise.sql", "audit_log_tables.sql",
     "sequence_rehearsal_tables.sql", "users.sql", "users_tables.sql",
     "hierarchy_tables.sql", "utility.sql", "utility_tables.sql", "models_tables.sql", "trips_tables.sql",
-    "encrypted_tables.sql", "text.sql", "text_tables.sql", "release_report_tables.sql", "reference.sql",
+    "encrypted_tables.sql", "text.sql", "text_tables.sql", "release_report_tables.sql", "approvals.sql",
+    "approvals_tables.sql", "reference.sql",
 )  # fmt: skip
 PURE_SQL = frozenset([
     "perturbation.sql", "suppression.sql", "risk.sql", "output_checks.sql", "guard.sql", "noise.sql", "users.sql",
-    "private_synthesis.sql", "synthetic_records.sql", "sequence.sql", "utility.sql",
+    "private_synthesis.sql", "synthetic_records.sql", "sequence.sql", "utility.sql", "approvals.sql",
 ])  # fmt: skip
 """Those of them that any DuckDB shell can read."""
 

@@ -39,6 +39,7 @@ from sdcduck.catalog.engines import Engine
 from sdcduck.errors import SDCError
 from sdcduck.functions.jobs import Display, Stopped, Work
 from sdcduck.functions.shutdown import CALLS
+from sdcduck.methods.numerics import LEFT_OUT, absent
 from sdcduck.quoting import identifier, literal
 
 
@@ -183,6 +184,8 @@ def message_of(problem: BaseException, where: str) -> str:
         return f"{where}: {_KIND_OF_ERROR.sub('', str(problem))}"
     if isinstance(problem, ValueError) and _raised_in(problem).startswith("sdcduck."):
         return f"{where}: {problem}"
+    if isinstance(problem, ModuleNotFoundError) and (left_out := (problem.name or "").split(".")[0]) in LEFT_OUT:
+        return f"{where}: {absent(left_out)}"
     return f"{where}: internal error ({type(problem).__name__}); please report it"
 
 
@@ -416,6 +419,7 @@ _ARROW_TYPES: Mapping[str, pa.DataType] = {
     "DOUBLE[]": pa.list_(pa.float64()),
     "BOOLEAN": pa.bool_(),
     "BLOB": pa.binary(),
+    "TIMESTAMP": pa.timestamp("us"),
 }
 
 

@@ -91,6 +91,13 @@ def anonymize_lattice(
     costs."""
 
 
+@table_function("sdc_approve")
+def approve(
+    con: DuckDBPyConnection, /, name: str, approved_by: str, note: str | None = None, fingerprint: str | None = None
+) -> DuckDBPyRelation:
+    """Writes down that somebody approved a release, with a fingerprint of its numbers."""
+
+
 @table_function("sdc_assess")
 def assess(
     con: DuckDBPyConnection, /, original: str, release: str, holdout: str | None = None, keys: Sequence[str] = (),
@@ -1278,6 +1285,11 @@ def record_swap_report(
     """What `sdc_record_swap` with the same arguments does: who was at risk, who moved, and why the others did not."""
 
 
+@table_function("sdc_releases")
+def releases(con: DuckDBPyConnection, /) -> DuckDBPyRelation:
+    """What was made to leave the house, and who approved it."""
+
+
 @table_function("sdc_replicated_uniques")
 def replicated_uniques(
     con: DuckDBPyConnection, /, original: str, synthetic: str, holdout: str | None = None, keys: Sequence[str] = (),
@@ -1891,7 +1903,7 @@ def write_tau_argus(
 
 __all__ = [
     "accuracy", "accuracy_cells", "accuracy_events", "accuracy_margins", "add_noise", "add_record_key", "anonymize",
-    "anonymize_lattice", "attack_inference", "attack_linkability", "attack_score", "attack_singling_out",
+    "anonymize_lattice", "approve", "attack_inference", "attack_linkability", "attack_score", "attack_singling_out",
     "attribute_inference", "audit", "audit_log", "average_attack", "chance_match", "check_decide", "check_keys",
     "check_model", "check_records", "check_regression", "check_statistics", "check_submit", "check_table", "classes",
     "count_utility", "create_user", "cube_allocate", "cube_errors", "cube_view", "dcr", "dcr_histogram", "dcr_records",
@@ -1911,16 +1923,16 @@ __all__ = [
     "ptables", "publication", "publications", "publish", "quality", "quality_summary", "question_budget", "questions",
     "rake", "rake_report", "rank_swap", "read_arb", "read_asc", "read_hrc", "read_hst", "read_rda", "recode",
     "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link",
-    "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "replicated_uniques",
-    "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets", "rules", "sample_curve",
-    "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget", "sequence_rehearsal", "shuffle",
-    "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda", "suda_contributions", "summary_risk",
-    "suppress", "survival_table", "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp",
-    "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement",
-    "synth_equal_weights", "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas",
-    "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap",
-    "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends",
-    "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share",
-    "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression",
-    "utility_tables", "write_table", "write_tau_argus",
+    "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "releases",
+    "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets",
+    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget",
+    "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda",
+    "suda_contributions", "summary_risk", "suppress", "survival_table", "synth_correlations", "synth_diversity",
+    "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
+    "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
+    "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
+    "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",
+    "trips_check", "trips_ends", "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize",
+    "tstr", "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
+    "utility_regression", "utility_tables", "write_table", "write_tau_argus",
 ]

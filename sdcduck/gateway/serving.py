@@ -140,6 +140,7 @@ async def serve(
     *,
     flight: FlightOptions | None = None,
     metrics: tuple[str, int] | None = None,
+    renew: Callable[[], None] | None = None,
 ) -> None:
     """Serve until the process is told to end; then, or where it cannot begin, the file is free again.
 
@@ -150,9 +151,10 @@ async def serve(
         ready: called once clients may come.
         flight: where Arrow Flight SQL is spoken; None: nowhere.
         metrics: address and port of the page with the metrics; None: there is none.
+        renew: reads the certificate again, when the process is told to (SIGHUP); None: there is none to read.
     """
     try:
-        await _served(opened, options, ready, flight, metrics)
+        await _served(opened, options, ready, flight, metrics, renew)
     finally:
         opened.close()
 
@@ -163,6 +165,7 @@ async def _served(
     ready: Callable[[Ports], None],
     flight: FlightOptions | None,
     metrics: tuple[str, int] | None,
+    renew: Callable[[], None] | None,
 ) -> None:
     served = Gateway(opened, options)
     port = await served.start()
@@ -172,6 +175,7 @@ async def _served(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
+    loop.add_signal_handler(signal.SIGHUP, _renewed, renew)
     opened.ending.tell(lambda: loop.call_soon_threadsafe(over.set))
     stop_listening = when_ended(opened.ending.say)
     try:
@@ -189,6 +193,19 @@ async def _served(
             await asyncio.gather(served.stop(), asyncio.to_thread(beside.stop))
         else:
             await served.stop()
+
+
+def _renewed(renew: Callable[[], None] | None) -> None:
+    """Reads the certificate again; one that cannot be used leaves the one before in its place."""
+    if renew is None:
+        note("nothing to read again", why="there is no certificate from a file")
+        return
+    try:
+        renew()
+    except SDCError as problem:
+        note("certificate kept", why=str(problem))
+    else:
+        note("certificate read again")
 
 
 def _flight(opened: SharedState, options: FlightOptions) -> FlightGateway:

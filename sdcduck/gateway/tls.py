@@ -48,6 +48,16 @@ def from_files(certificate: Path, key: Path | None) -> Certificate:
     return made
 
 
+def renew(used: Certificate, certificate: Path, key: Path | None) -> None:
+    """Show who connects from now on what the files hold now; who is connected already stays so.
+
+    Raises:
+        SDCError: the files cannot be used; nothing has changed then.
+    """
+    from_files(certificate, key)
+    used.context.load_cert_chain(certificate, key)
+
+
 def issuer_from_file(path: Path) -> bytes:
     """The certificate of who issues those of clients, as PEM.
 

@@ -15,6 +15,8 @@ from collections.abc import Callable
 from functools import update_wrapper
 from typing import Any, Concatenate, Literal, ParamSpec, Protocol, TypeVar, cast
 
+from sdcduck.methods.numerics import there
+
 P = ParamSpec("P")
 T = TypeVar("T")
 _one_at_a_time = threading.RLock()
@@ -80,9 +82,7 @@ def njit(
     """
 
     def made(function: Callable[..., Any]) -> Any:
-        import numba
-
-        return numba.njit(cache=cache, nogil=nogil, inline=inline, error_model=error_model)(function)
+        return there("numba").njit(cache=cache, nogil=nogil, inline=inline, error_model=error_model)(function)
 
     def kernel(function: Callable[P, T], /) -> Callable[P, T]:
         return cast(Callable[P, T], Kernel(function, made))
@@ -94,8 +94,7 @@ def intrinsic(function: Callable[Concatenate[Any, P], T]) -> Callable[P, T]:
     """An instruction of the processor, for kernels; its first argument is numba's own, and it is given the others."""
 
     def made(function: Callable[..., Any]) -> Any:
-        from numba.extending import intrinsic
-
-        return intrinsic(function)
+        numba = there("numba")
+        return numba.extending.intrinsic(function)
 
     return cast(Callable[P, T], Kernel(function, made))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import highspy
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from sdcduck.methods.numerics import highspy, scipy
 
 Floats = NDArray[np.float64]
 

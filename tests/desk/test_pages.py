@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import quote_plus
 
@@ -66,6 +67,15 @@ def assert_usable(answer: Answer) -> None:
     assert names.count("h1") == names.count("main") == names.count("title") == 1
     assert names.count("table") == names.count("caption")
     assert all(tag.get("href", "") for name, tag in page.tags if name == "a")
+    assert {tag["tabindex"] for _, tag in page.tags if "tabindex" in tag} <= {"0"}  # the keyboard goes as the eye does
+    clicked = [name for name, tag in page.tags if "onclick" in tag or tag.get("role") == "button"]
+    assert clicked == []  # what is pressed is a button or a link
+    levels = [int(name[1]) for name in names if re.fullmatch(r"h[1-6]", name)]
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+    skip = next(tag["href"] for name, tag in page.tags if name == "a" and tag.get("class") == "skip")
+    assert skip.removeprefix("#") in [tag.get("id") for name, tag in page.tags if name == "main"]
+    assert not re.search(r"<(button|a)[^>]*>\s*</", answer.text)  # each says what it does
+    assert all(tag.get("aria-label") for name, tag in page.tags if name == "svg")
     ids = [tag["id"] for _, tag in page.tags if "id" in tag]
     assert len(ids) == len(set(ids))
     assert "Traceback" not in answer.text

@@ -11,8 +11,8 @@ from desk_browser import Browser
 import sdcduck.desk
 
 TEMPLATES = Path(sdcduck.desk.__file__).parent / "templates"
-POSTS = ["/table/roles", "/tables/pattern", "/tables/audit", "/tables/publish", "/work/1/stop", "/records/risk",
-         "/access/protect", "/releases/export", "/releases/remove"]  # fmt: skip
+POSTS = ["/table/roles", "/tables/pattern", "/tables/audit", "/tables/publish", "/tables/release", "/work/1/stop", "/records/risk", "/records/release",
+         "/access/protect", "/releases/approve", "/releases/export", "/releases/remove"]  # fmt: skip
 GETS = ["/", "/table?name=people", "/tables", "/tables/new?table=people", "/work/1", "/records", "/access", "/releases",
         "/releases/cells.csv?name=p", "/script.sql", "/desk.css", "/nowhere"]  # fmt: skip
 

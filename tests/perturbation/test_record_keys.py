@@ -373,6 +373,28 @@ def test_a_null_unit_is_reported_and_nothing_written(keyed: duckdb.DuckDBPyConne
     assert one(keyed, "SELECT count(*) FROM sdc.settings WHERE name = 'secret_fingerprint'") == 0
 
 
+def test_keys_that_are_missing_are_filled_and_the_others_stay(keyed: duckdb.DuckDBPyConnection) -> None:
+    keyed.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    before = keyed.execute("SELECT id, record_key FROM people ORDER BY ALL").fetchall()
+    keyed.execute("INSERT INTO people BY NAME SELECT 1000 + range AS id FROM range(3)")
+    keyed.execute("INSERT INTO people BY NAME SELECT id FROM people LIMIT 1")  # one more record of a unit
+    answer = keyed.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    assert answer == [("record_key", 104, 103, 0)]
+    after = keyed.execute("SELECT id, record_key FROM people ORDER BY ALL").fetchall()
+    assert set(before) <= set(after)
+    assert one(keyed, "SELECT count(*) FROM people WHERE record_key IS DISTINCT FROM sdc_record_key(id)") == 0
+    assert "already; drop it" in error(keyed, "FROM sdc_add_record_key('people', unit := 'id')")
+
+
+def test_keys_are_not_filled_beside_others(keyed: duckdb.DuckDBPyConnection) -> None:
+    """A unit has one key: those that are there are of another secret, or of another length."""
+    keyed.execute("ALTER TABLE people ADD COLUMN record_key INTEGER")
+    keyed.execute("UPDATE people SET record_key = 5 WHERE id = (SELECT min(id) FROM people)")
+    text = error(keyed, "FROM sdc_add_record_key('people', unit := 'id')")
+    assert 'has keys in "record_key" that are not those of this secret' in text
+    assert one(keyed, "SELECT count(record_key) FROM people") == 1
+
+
 def test_a_column_that_is_there_stays_as_it_is(keyed: duckdb.DuckDBPyConnection) -> None:
     keyed.execute("ALTER TABLE people ADD COLUMN Record_Key INTEGER DEFAULT 5")
     text = error(keyed, "FROM sdc_add_record_key('people', unit := 'id')")

@@ -29,6 +29,7 @@ from sdcduck.methods.perturbation.ptable import (
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import choice, needed, whole, wrong
 from sdcduck.udfs.perturbation.engine_keys import on_engine
+from sdcduck.udfs.perturbation.missing_keys import check_same_keys, lacks_keys
 from sdcduck.udfs.source import Source, source
 from sdcduck.udfs.sums import total
 
@@ -295,7 +296,9 @@ def plan_add_record_key(
         raise SDCError("argument 'tbl' must name a table; a query has no column to add to")
     key_of = table.column(unit, "unit")
     added = needed(column, "record_key", "name the new column")
-    if folded(added) in (folded(known) for known in table.columns):
+    elsewhere = on_engine(session, table)
+    there = folded(added) in (folded(known) for known in table.columns)
+    if there and (elsewhere is not None or not lacks_keys(session, table, identifier(added))):
         raise SDCError(
             f"{table.described} has a column '{added}' already; drop it, or name another with record_key := .."
         )
@@ -303,7 +306,6 @@ def plan_add_record_key(
     secret = session.secret()
     if secret is None:
         raise SDCError(NO_SECRET)
-    elsewhere = on_engine(session, table)
     if elsewhere is None:
         row = catalog.first_row(session.cursor(), f"SELECT count(*) FROM {table.sql} WHERE {key_of} IS NULL")
         if row is not None and row[0]:
@@ -326,13 +328,17 @@ def plan_add_record_key(
 
     def add_here() -> tuple[int, int, int]:
         cursor = session.cursor()
+        made = f"_sdc_hmac_keys({key_of}::VARCHAR, {length})"
         cursor.begin()
         try:
             try:
-                cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
+                if not there:
+                    cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
+                else:
+                    check_same_keys(cursor, table, new, made)
             except duckdb.CatalogException:
                 raise SDCError(f"{table.described} is no table that a column can be added to") from None
-            cursor.execute(f"UPDATE {table.sql} SET {new} = _sdc_hmac_keys({key_of}::VARCHAR, {length})")
+            cursor.execute(f"UPDATE {table.sql} SET {new} = {made} WHERE {new} IS NULL")
             counts = catalog.first_row(
                 cursor, f"SELECT count(*), count(DISTINCT {key_of}), count(DISTINCT {new}) FROM {table.sql}"
             )

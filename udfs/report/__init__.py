@@ -1,7 +1,7 @@
-"""Everything that is known of a release."""
+"""Everything that is known of a release, and who approved it."""
 
 from __future__ import annotations
 
-from sdcduck.udfs.report import release
+from sdcduck.udfs.report import approvals, release
 
-FAMILIES = (release.FAMILY,)
+FAMILIES = (release.FAMILY, approvals.FAMILY)

@@ -15,7 +15,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Rows, Session
 from sdcduck.quoting import folded, identifier, literal
-from sdcduck.udfs.arguments import choice, needed, share, whole, wrong
+from sdcduck.udfs.arguments import choice, needed, person, share, whole, wrong
 from sdcduck.udfs.conditions import parsed
 from sdcduck.udfs.publication import Measure, Publication, clusters
 from sdcduck.udfs.risk import curves
@@ -414,26 +414,12 @@ def _multiplies(part: Any) -> bool:
     return any(map(_multiplies, part.values()))
 
 
-def _person(name: str | None, argument: str) -> str:
-    """Who it is. Letters of other alphabets look like those of ours, and would make two people of one.
-
-    Raises:
-        SDCError: nobody, or a name that may look like another one.
-    """
-    who = re.sub(" +", " ", (name or "")).strip()
-    needed(who, argument, "name a person")
-    if not (who.isascii() and who.isprintable()):
-        plain = "plain letters, a to z, digits and signs of ASCII, so that no two names look the same"
-        raise wrong(argument, f"name a person in {plain}", "write Mueller or Muller for Müller")
-    return who
-
-
 def plan_check_submit(
     session: Session, name: str | None, checked: str | None, requested_by: str | None, exception: str | None
 ) -> Rows:
     """``sdc_check_submit``: runs a check and stores what came of it."""
     title = needed(name, "name", "name the output").strip()
-    who = _person(requested_by, "requested_by")
+    who = person(requested_by, "requested_by")
     kind, lax = _checked_call(session.cursor(), checked)
     reason = (exception or "").strip() or None
     known = catalog.output(session.cursor(), title)
@@ -476,7 +462,7 @@ def plan_check_decide(
     fingerprint: str | None,
 ) -> Rows:
     """``sdc_check_decide``: approves or rejects a stored output."""
-    who = _person(decided_by, "decided_by")
+    who = person(decided_by, "decided_by")
     title = (name or "").strip()
     known = catalog.output(session.cursor(), title)
     if known is None:
@@ -512,7 +498,7 @@ def plan_check_decide(
 def _submitter(output: catalog.Output) -> str:
     """Who submitted an output: records from before names had to be plain may hold others."""
     try:
-        return _person(output.submitted_by, "requested_by")
+        return person(output.submitted_by, "requested_by")
     except SDCError:
         raise SDCError(
             f"output '{output.name}' was submitted under a name that may look like another one: submit it again, by "

@@ -18,8 +18,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from sdcduck.methods.numerics import scipy
 
 Floats = NDArray[np.float64]
 

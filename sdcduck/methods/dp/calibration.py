@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-import scipy
-
 from sdcduck.errors import SDCError
+from sdcduck.methods.numerics import scipy
 
 RULES = ("analytic", "zcdp", "classic")
 _MARGIN = 1e-12

@@ -11,9 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import scipy
 
 from sdcduck.methods.dp.noise import Floats, Sampler, normals
+from sdcduck.methods.numerics import scipy
 
 _AT_ONCE = 16  # candidates that are drawn together
 

@@ -16,10 +16,10 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.dp.calibration import gaussian_ratio
+from sdcduck.methods.numerics import scipy
 
 Floats = NDArray[np.float64]
 

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-import scipy
 
 from sdcduck.methods.dp.covariance import private_covariance
 from sdcduck.methods.dp.moments import Moments
 from sdcduck.methods.dp.noise import Floats, Sampler
+from sdcduck.methods.numerics import scipy
 
 MODES = ("safe", "literal")
 CORRECTIONS = ("paper", "full")

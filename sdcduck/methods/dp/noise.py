@@ -30,11 +30,11 @@ from functools import lru_cache
 from typing import Any, Protocol
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
 from sdcduck.methods.dp.calibration import gaussian_epsilon, gaussian_ratio, zcdp_order
+from sdcduck.methods.numerics import scipy
 
 Floats = NDArray[np.float64]
 

@@ -11,11 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from sdcduck.methods.dp.calibration import gaussian_sigma
 from sdcduck.methods.dp.moments import mirrored
 from sdcduck.methods.dp.noise import Floats, Sampler
+from sdcduck.methods.numerics import scipy
 
 MECHANISMS = ("laplace_scalar", "laplace_vector", "laplace_advanced", "analyze_gauss")
 APPROXIMATE = ("laplace_advanced", "analyze_gauss")

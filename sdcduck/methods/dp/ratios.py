@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import scipy
+from sdcduck.methods.numerics import scipy
 
 
 @dataclass(frozen=True)

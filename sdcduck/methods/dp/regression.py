@@ -23,11 +23,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 
 from sdcduck.methods.dp.moments import mirrored
 from sdcduck.methods.dp.noise import Floats, Sampler
 from sdcduck.methods.dp.smaller_noise import SmallerNoise
+from sdcduck.methods.numerics import scipy
 
 _CLEAR = 4.0
 """How many times the norm of its noise the smallest eigenvalue of A has to be."""

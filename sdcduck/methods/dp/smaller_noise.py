@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-import scipy
-
 from sdcduck.methods.dp.calibration import gaussian_ratio, gaussian_sigma
 from sdcduck.methods.dp.noise import Floats, Sampler
+from sdcduck.methods.numerics import scipy
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.compiled import njit
 from sdcduck.methods.masking.nearest_groups import mdav
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.synthesis.draws import random_bits
 
 Matrix = NDArray[np.float64]

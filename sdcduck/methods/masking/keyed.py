@@ -9,9 +9,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.synthesis.draws import random_bits
 
 Floats = NDArray[np.float64]

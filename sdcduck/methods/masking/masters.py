@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 
-import highspy
 import numpy as np
 from numpy.typing import NDArray
 
 from sdcduck.methods.linear_programs import Unsolved, quiet_highs
 from sdcduck.methods.masking.columns import TOLERANCE, Columns
+from sdcduck.methods.numerics import highspy
 
 Matrix = NDArray[np.float64]
 Indices = NDArray[np.int64]

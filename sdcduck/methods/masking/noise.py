@@ -12,10 +12,10 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.masking.swaps import combined, inverse, normal_scores, products, root
+from sdcduck.methods.numerics import scipy
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]

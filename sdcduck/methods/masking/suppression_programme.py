@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.linear_programs import linear_program, quiet_highs
 from sdcduck.methods.masking.matches import lacking
+from sdcduck.methods.numerics import scipy
 
 Indices = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.compiled import njit
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.synthesis.draws import random_bits
 
 Floats = NDArray[np.float64]

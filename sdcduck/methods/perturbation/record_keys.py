@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from sdcduck.methods.numerics import scipy
 
 PARTS = 16
 """Of the scale of the keys, in which they are counted."""

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from statistics import NormalDist
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from sdcduck.methods.numerics import scipy
 
 ROUNDING = 1e-12
 """Distances that differ by less are equal: their terms were added in another order."""

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.compiled import njit
+from sdcduck.methods.numerics import scipy
 
 Codes = NDArray[np.int64]
 Numbers = NDArray[np.float64]

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.compiled import njit
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.risk.attacks import Rate, wilson
 
 EQUAL, UNEQUAL, AT_MOST, AT_LEAST = range(4)

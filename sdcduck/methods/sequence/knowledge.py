@@ -28,9 +28,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.sequence.one_thread import one_thread
 from sdcduck.methods.sequence.packed import pack, unpack
 from sdcduck.methods.sequence.sets import Cells, Cut, Floats, Indices, Sets, cut, signatures

@@ -12,8 +12,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-import scipy
 from threadpoolctl import ThreadpoolController
+
+from sdcduck.methods.numerics import scipy
 
 _alone = threading.RLock()
 

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs, scale_of, solve
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.suppression.deduction import deduce, rounding_error
 from sdcduck.methods.suppression.directions import directions
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys

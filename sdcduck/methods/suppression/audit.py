@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.linear_programs import Unsolved
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.suppression.attacker import WHOLE, Known, reduced
 from sdcduck.methods.suppression.checked import flags, numbers
 from sdcduck.methods.suppression.deduction import deduced_rows, rounding_error

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from math import pi
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.suppression.elimination import cell_indices
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, NullSpace, null_space

@@ -9,10 +9,10 @@ an interior, in which a cell is constant only if it follows from its equations.)
 from __future__ import annotations
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.linear_programs import linear_program, quiet_highs, solve
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.suppression.checked import flags
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
 from sdcduck.methods.suppression.nullspace import modular_null_space, reveals_modular

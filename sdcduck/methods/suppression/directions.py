@@ -10,10 +10,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.compiled import njit
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.suppression.echelon import PRIME, add, fraction, inverse, multiply
 from sdcduck.methods.suppression.matrix import DummyMatrix
 

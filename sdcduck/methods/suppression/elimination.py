@@ -15,9 +15,9 @@ from time import perf_counter
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.suppression import any_sum, residuals, singletons
 from sdcduck.methods.suppression.contributors import ALLOWED, REFUSED_AND_PRIMARY, contributor_test
 from sdcduck.methods.suppression.matrix import DummyMatrix

@@ -11,12 +11,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import highspy
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs, scale_of, solve
+from sdcduck.methods.numerics import highspy, scipy
 from sdcduck.methods.suppression.attacker import WHOLE, Problem
 from sdcduck.methods.suppression.matrix import classes
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy
 from numpy.typing import DTypeLike, NDArray
+
+from sdcduck.methods.numerics import scipy
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
-import highspy
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.linear_programs import linear_program, quiet_highs
+from sdcduck.methods.numerics import highspy, scipy
 from sdcduck.methods.suppression.known import MOVED, Move, Task
 from sdcduck.methods.suppression.matrix import DummyMatrix, classes, row_keys
 from sdcduck.methods.suppression.nearby import Nearby

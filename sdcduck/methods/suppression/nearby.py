@@ -5,10 +5,10 @@ from __future__ import annotations
 import heapq
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
 
 from sdcduck.methods.compiled import njit
+from sdcduck.methods.numerics import scipy
 
 Indices = NDArray[np.int32]
 Booleans = NDArray[np.bool_]

@@ -17,10 +17,10 @@ from math import isqrt
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.compiled import njit
+from sdcduck.methods.numerics import scipy
 from sdcduck.methods.suppression import echelon
 from sdcduck.methods.suppression.echelon import PRIME, Pivots, fraction
 from sdcduck.methods.suppression.elimination import cell_indices

@@ -12,12 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-import highspy
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs
+from sdcduck.methods.numerics import highspy, scipy
 from sdcduck.methods.suppression.checked import amounts, flags
 from sdcduck.methods.suppression.matrix import DummyMatrix
 

@@ -12,13 +12,12 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import highspy
 import numpy as np
-import scipy
 from numpy.typing import ArrayLike, NDArray
 
 from sdcduck.methods.compiled import njit
 from sdcduck.methods.linear_programs import linear_program, quiet_highs
+from sdcduck.methods.numerics import highspy, scipy
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Counts = NDArray[np.int64]

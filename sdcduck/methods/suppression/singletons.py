@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy
 from numpy.typing import NDArray
+
+from sdcduck.methods.numerics import scipy
 
 Bools = NDArray[np.bool_]
 Ints = NDArray[np.int64]

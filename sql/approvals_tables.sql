@@ -1,0 +1,48 @@
+-- What leaves the house: the functions that need Python.
+
+--| sdc_releases() -> TABLE
+--| What was made to leave the house, and who approved it.
+--|
+--| These are the publications that were published, and the tables with a comment that begins with `Release:`, such as tables with the
+--| noise of cell keys. An approval is of numbers, not of a name: where the table has other numbers by now, `current` is false. What was approved
+--| twice has two rows, what nobody approved has one.
+--|
+--| @column name VARCHAR: of the publication or table
+--| @column kind VARCHAR: 'publication' or 'table'
+--| @column cells BIGINT: rows of it
+--| @column approved_by VARCHAR: who
+--| @column approved_at TIMESTAMP: when, in UTC
+--| @column note VARCHAR: what was said
+--| @column current BOOLEAN: whether these are the numbers that were approved; NULL: nobody did
+--| @column fingerprint VARCHAR: SHA-256 of the numbers as they are now
+--| @example
+--| CREATE TABLE rounded AS SELECT region, rounded AS n FROM sdc_round_table('SELECT region, count(*) AS n FROM people GROUP BY region', base := 6, method := 'midpoint');
+--| COMMENT ON TABLE rounded IS 'Release: midpoint rounding, base 6';
+--| SELECT name, kind, cells, approved_by, current FROM sdc_releases() WHERE name = 'rounded';
+--| @output
+--| name    | kind  | cells | approved_by | current
+--| --------+-------+-------+-------------+--------
+--| rounded | table |     3 |        NULL |    NULL
+--| @source this project
+
+--| sdc_approve(name, approved_by, note := NULL, fingerprint := NULL) -> TABLE
+--| Writes down that somebody approved a release, with a fingerprint of its numbers.
+--|
+--| With the fingerprint that `sdc_releases` shows, other numbers than those that were looked at are not approved. The record is
+--| a table of the database: whoever may write to the file may write to it.
+--|
+--| @arg name VARCHAR: of a publication that was published, or of a table with a comment that begins with `Release:`
+--| @arg approved_by VARCHAR: who approves, in plain letters (ASCII)
+--| @arg note VARCHAR: what is to be remembered, such as the minutes
+--| @arg fingerprint VARCHAR: of what was seen, from `sdc_releases`
+--| @column name VARCHAR: of the publication or table
+--| @column approved_by VARCHAR: who
+--| @column cells BIGINT: rows of it
+--| @column fingerprint VARCHAR: SHA-256 of its numbers
+--| @example
+--| SELECT name, approved_by, cells FROM sdc_approve('rounded', 'Ann Lee', note := 'minutes of 3 May');
+--| @output
+--| name    | approved_by | cells
+--| --------+-------------+------
+--| rounded | Ann Lee     |     3
+--| @source this project

@@ -1,0 +1,129 @@
+"""What docs/operations.md says of years of use: certificates, service files, a small installation, copies, new records."""
+
+from __future__ import annotations
+
+import configparser
+import re
+import shutil
+import signal
+import socket
+import ssl
+import struct
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from served_gateway import Served, wait_for
+
+import sdcduck
+from sdcduck.gateway import tls
+
+ROOT = Path(__file__).parents[2]
+OPERATIONS = ROOT / "examples" / "operations"
+BY_REGION = "SELECT region, count(*) AS n, sum(income) AS income FROM people GROUP BY region ORDER BY region"
+
+
+def write_certificate(folder: Path) -> bytes:
+    made = tls.self_signed("localhost")
+    (folder / "cert.pem").write_bytes(made.chain)
+    (folder / "key.pem").write_bytes(made.key)
+    return ssl.PEM_cert_to_DER_cert(made.chain.decode())
+
+
+def encrypted(port: int) -> ssl.SSLSocket:
+    """A connection as a client of PostgreSQL begins it."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    plain = socket.create_connection(("127.0.0.1", port))
+    plain.sendall(struct.pack("!ii", 8, 80877103))
+    assert plain.recv(1) == b"S"
+    return context.wrap_socket(plain)
+
+
+def test_a_certificate_is_read_again_and_connections_stay(serve: Callable[..., Served], tmp_path: Path) -> None:
+    pytest.importorskip("cryptography")
+    first = write_certificate(tmp_path)
+    running = serve("--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem"))
+    with encrypted(running.port) as early:
+        assert early.getpeercert(binary_form=True) == first
+        second = write_certificate(tmp_path)
+        running.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: running.told("certificate read again") == 1)
+        with encrypted(running.port) as late:
+            assert late.getpeercert(binary_form=True) == second
+        (tmp_path / "cert.pem").write_text("none")
+        running.process.send_signal(signal.SIGHUP)
+        wait_for(lambda: running.told("certificate kept") == 1)
+        with encrypted(running.port) as late:
+            assert late.getpeercert(binary_form=True) == second
+        early.sendall(struct.pack("!ii", 8, 80877104))  # it is read, and answered as what it is: no login
+        assert early.recv(1) in (b"E", b"N")
+    assert running.stop() == 0
+
+
+def test_without_a_certificate_from_a_file_nothing_is_read(serve: Callable[..., Served]) -> None:
+    running = serve()
+    running.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: running.told("nothing to read again") == 1)
+    assert running.stop() == 0
+
+
+def options_of(text: str) -> set[str]:
+    return set(re.findall(r"--[a-z-]+", text))
+
+
+def known_options() -> set[str]:
+    return options_of((ROOT / "sdcduck/cli/gateway.py").read_text().replace("_", "-")) | {
+        f"--{name.replace('_', '-')}"
+        for name in re.findall(r"^    (\w+): ", (ROOT / "sdcduck/cli/gateway.py").read_text(), re.M)
+    }
+
+
+def test_the_service_starts_what_there_is() -> None:
+    unit = configparser.RawConfigParser(strict=False, allow_no_value=True)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read_string((OPERATIONS / "sdcduck.service").read_text().replace("\\\n", " "))
+    service = unit["Service"]
+    assert service["ExecStart"].split()[1:3] == ["serve", "register.duckdb"]
+    assert options_of(service["ExecStart"]) <= known_options()
+    assert service["WorkingDirectory"] in service["ReadWritePaths"]
+    assert service["ExecReload"] == "/bin/kill -HUP $MAINPID"
+    assert service["Restart"] == "on-failure"  # exit code 70 is one
+
+
+def test_the_image_installs_what_the_project_wants_less_what_solves_and_compiles() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    wanted = {re.split(r"[\[<>=]", one)[0]: one for one in project["dependencies"]}
+    wanted |= {re.split(r"[\[<>=]", one)[0]: one for one in project["optional-dependencies"]["gateway"]}
+    lines = [line for line in (OPERATIONS / "gateway.txt").read_text().splitlines() if not line.startswith("#")]
+    assert sorted(lines) == sorted(one for name, one in wanted.items() if name not in ("highspy", "numba", "scipy"))
+    image = (OPERATIONS / "Containerfile").read_text()
+    assert "examples/operations/gateway.txt" in image
+    assert options_of(image.split("ENTRYPOINT")[0].split("podman run")[1].split("\n")[0]) <= known_options()
+
+
+def test_a_copy_answers_the_same_and_new_records_get_the_keys_that_they_would_have_had(
+    register: Path, served: Served, tmp_path: Path
+) -> None:
+    """The copy is made while a gateway serves the file."""
+    copy = tmp_path / "restored.duckdb"
+    shutil.copy(register, copy)
+    with sdcduck.connect(register, read_only=True) as con:
+        before = sdcduck.open_guard(con).sql(BY_REGION).to_pylist()
+    with sdcduck.connect(copy, secret="the secret of the tests") as con:
+        assert sdcduck.open_guard(con).sql(BY_REGION).to_pylist() == before
+        con.execute(
+            "INSERT INTO people BY NAME SELECT 9001 AS person_id, 'North' AS region, 'f' AS sex, 30 AS age, 1 AS income"
+        )
+        [(filled,)] = con.execute("SELECT count(*) FROM people WHERE record_key IS NULL").fetchall()
+        assert filled == 1
+        con.execute("FROM sdc_add_record_key('people', unit := 'person_id')").fetchall()
+        [(wrong,)] = con.execute(
+            "SELECT count(*) FILTER (record_key IS DISTINCT FROM sdc_record_key(person_id)) FROM people"
+        ).fetchall()
+        assert wrong == 0
+        after = {row["region"]: row for row in sdcduck.open_guard(con).sql(BY_REGION).to_pylist()}
+        assert {name: after[name] for name in ("East", "South")} == {
+            row["region"]: row for row in before if row["region"] != "North"
+        }
