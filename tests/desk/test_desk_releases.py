@@ -241,6 +241,21 @@ def test_a_release_is_approved_by_its_numbers(browser: Browser) -> None:
     assert browser.post("/releases/remove", [("name", "people")]).status == 400
 
 
+def test_a_publication_and_a_table_of_one_name_stay(made: Path, tmp_path: Path) -> None:
+    """Which of them is meant, nobody can say."""
+    file = tmp_path / "register.duckdb"
+    shutil.copy(made, file)
+    with sdcduck.connect(file) as con:
+        con.execute(
+            "FROM sdc_publish('both', 'SELECT sex, count(*) AS n FROM people GROUP BY sex', max_count := 1)"
+        ).fetchall()
+        con.execute('CREATE TABLE "both" AS SELECT 1 AS n; COMMENT ON TABLE "both" IS \'Release: rounded\'')
+    with running(file) as browser:
+        answer = browser.post("/releases/remove", [("name", "both")])
+        assert (answer.status, "rename the table" in answer.text) == (400, True)
+        assert [row["kind"] for row in released_now(browser)] == ["publication", "table"]
+
+
 def released_now(browser: Browser) -> list[dict[str, object]]:
     with browser.register.reading() as reading:
         rows: list[dict[str, object]] = reading.rows("FROM sdc_releases()")
