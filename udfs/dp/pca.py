@@ -220,11 +220,13 @@ def _second(session: Session, relation: Source, names: Sequence[str], scaled: _S
             else [f"({score} / {longest!r})" for score in scaled.scores]
         )
         products = ", ".join(total(f"{scores[i]} * {scores[j]}") for i, j in upper(len(scores)))
-        second = mirrored(cursor.execute(f"SELECT {products} FROM {relation.sql}").fetchall()[0]) / rows
+        second: Floats = mirrored(cursor.execute(f"SELECT {products} FROM {relation.sql}").fetchall()[0]) / int(rows)
     if scaled is not None:
-        return second * longest**2
+        second *= longest**2
+        return second
     lengths = np.sqrt(np.diag(second))  # 1, but for rounding
-    return second / np.outer(lengths, lengths)
+    second /= np.outer(lengths, lengths)
+    return second
 
 
 def _standard(cursor: duckdb.DuckDBPyConnection, relation: Source, names: Sequence[str], rows: int) -> list[str]:
