@@ -364,3 +364,16 @@ def test_numbers_that_lie_too_far_apart(con: duckdb.DuckDBPyConnection) -> None:
     small = "(SELECT range AS x, range * range AS y FROM range(5))"
     loadings = [con.execute(f"FROM sdc_pca('{source}', ['x', 'y'])").fetchall() for source in (large, small)]
     assert [row[2:4] for row in loadings[0]] == [pytest.approx(row[2:4]) for row in loadings[1]]
+
+
+def test_bounds_may_be_far_wider_than_the_numbers(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE few AS SELECT range AS x, range % 3 AS y FROM range(9)")
+    found = [
+        con.execute(
+            f"SELECT eigenvalue FROM sdc_pca('few', ['x', 'y'], bounds := {{'x': [-{most}, {most}], 'y': [-{most}, {most}]}}, "
+            "scaling := {'x': [0, 1], 'y': [0, 1]}) WHERE column_name = 'x' ORDER BY component"
+        ).fetchall()
+        for most in (10, 1e12)
+    ]
+    assert found[1] == [pytest.approx(row) for row in found[0]]
+    assert sum(value for (value,) in found[0]) == pytest.approx((204 + 15) / 9)

@@ -213,19 +213,18 @@ def _second(session: Session, relation: Source, names: Sequence[str], scaled: _S
             )
         if rows < 2:
             raise SDCError("there are fewer than 2 records")
-        longest = 1.0 if scaled is None else max(scaled.longest, 1.0)
-        scores = (
-            _standard(cursor, relation, names, rows)
-            if scaled is None
-            else [f"({score} / {longest!r})" for score in scaled.scores]
-        )
+        scores = _standard(cursor, relation, names, rows) if scaled is None else scaled.scores
+        largest = np.ones(len(scores))
+        if scaled is not None:  # sums count in steps: these are to be small beside the numbers, not the bounds
+            told = cursor.execute(f"SELECT {', '.join(f'max(abs({one}))' for one in scores)} FROM {relation.sql}")
+            largest = np.array(told.fetchall()[0])
+            largest[largest == 0] = 1.0
+            scores = [f"({one} / {size!r})" for one, size in zip(scores, largest.tolist(), strict=True)]
         products = ", ".join(total(f"{scores[i]} * {scores[j]}") for i, j in upper(len(scores)))
         second: Floats = mirrored(cursor.execute(f"SELECT {products} FROM {relation.sql}").fetchall()[0]) / int(rows)
-    if scaled is not None:
-        second *= longest**2
-        return second
-    lengths = np.sqrt(np.diag(second))  # 1, but for rounding
-    second /= np.outer(lengths, lengths)
+    if scaled is None:  # 1, but for rounding
+        largest = 1 / np.sqrt(np.diag(second))
+    second *= np.outer(largest, largest)
     return second
 
 
