@@ -75,7 +75,7 @@ def approve(asked: Asked) -> Posted:
     name, who = form.one("name"), form.one("approved_by")
     _known(asked, name)
     statement = call(
-        "sdc_approve", name, who, note=form.one("note") or None, fingerprint=form.one("fingerprint") or None
+        "sdc_approve", name, who, note=form.one("note") or None, fingerprint=form.one("fingerprint")
     )  # fmt: skip
     return asked.begin(Work("rows", f"{who} approves {name}", statement, form, writes=True))
 

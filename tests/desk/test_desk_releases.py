@@ -223,6 +223,9 @@ def test_a_release_is_approved_by_its_numbers(browser: Browser) -> None:
             [seen] = [row["fingerprint"] for row in reading.rows("FROM sdc_releases()") if row["name"] == name]
         form = [("name", name), ("fingerprint", seen), ("approved_by", "Ann Lee"), ("note", "<b>board</b>")]
         assert browser.post("/releases/approve", form[:2]).status == 400
+        assert (
+            browser.post("/releases/approve", [form[0], *form[2:]]).status == 400
+        )  # of which numbers, it does not say
         shown(browser, "/releases/approve", form)
     page = browser.get("/releases")
     assert page.text.count("Approved by Ann Lee") == 2
