@@ -81,7 +81,8 @@ def release_records(asked: Asked) -> Posted:
 def _suppressed(table: str, columns: Sequence[str], keys: Sequence[str], k: int, name: str) -> tuple[str, str]:
     """What makes the records, and what tells whether each may be one of k."""
     records = f"(SELECT {', '.join(map(identifier, columns))} FROM {identifier(table)})"
-    made = f"SELECT * EXCLUDE (suppressed) {call('sdc_local_suppress', records, keys=list(keys), k=k)}"
+    # In the order of the register, the place of a record would say whose it is.
+    made = f"SELECT * EXCLUDE (suppressed) {call('sdc_local_suppress', records, keys=list(keys), k=k)} ORDER BY ALL"
     told = call("sdc_k_anonymity", named(name), keys=list(keys), k=k, nulls="match")
     gaps = " + ".join(f"count(*) - count({identifier(key)})" for key in keys)
     return made, f"SELECT *, (SELECT {gaps} FROM {identifier(name)}) AS suppressed {told}"

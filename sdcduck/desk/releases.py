@@ -46,10 +46,13 @@ def _listed(asked: Asked) -> list[dict[str, Any]]:
 
 def _known(asked: Asked, name: str, kinds: Sequence[str] = ("publication", "table")) -> str:
     """The kind of the release of that name."""
-    known = {row["name"]: row["kind"] for row in asked.reading.rows(call("sdc_releases")) if row["kind"] in kinds}
-    if name not in known:
-        raise unknown("publication" if len(kinds) == 1 else "release", name, list(known))
-    return str(known[name])
+    known = {(row["name"], row["kind"]) for row in asked.reading.rows(call("sdc_releases")) if row["kind"] in kinds}
+    found = [str(kind) for one, kind in known if one == name]
+    if not found:
+        raise unknown("publication" if len(kinds) == 1 else "release", name, sorted(one for one, _ in known))
+    if len(found) > 1:
+        raise SDCError(f"there is a publication and a table '{name}': rename the table")
+    return found[0]
 
 
 def cells_csv(asked: Asked) -> Response:
@@ -72,7 +75,7 @@ def approve(asked: Asked) -> Posted:
     name, who = form.one("name"), form.one("approved_by")
     _known(asked, name)
     statement = call(
-        "sdc_approve", name, who, note=form.one("note") or None, fingerprint=form.one("fingerprint") or None
+        "sdc_approve", name, who, note=form.one("note") or None, fingerprint=form.one("fingerprint")
     )  # fmt: skip
     return asked.begin(Work("rows", f"{who} approves {name}", statement, form, writes=True))
 

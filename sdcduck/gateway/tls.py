@@ -54,8 +54,13 @@ def renew(used: Certificate, certificate: Path, key: Path | None) -> None:
     Raises:
         SDCError: the files cannot be used; nothing has changed then.
     """
-    from_files(certificate, key)
-    used.context.load_cert_chain(certificate, key)
+    fresh = from_files(certificate, key).context
+
+    # A context that has a certificate keeps it beside one whose key is of another kind, and may go on showing it.
+    def show(connection: ssl.SSLObject, name: str | None, context: ssl.SSLContext) -> None:
+        connection.context = fresh
+
+    used.context.sni_callback = show
 
 
 def issuer_from_file(path: Path) -> bytes:

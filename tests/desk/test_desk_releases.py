@@ -223,6 +223,9 @@ def test_a_release_is_approved_by_its_numbers(browser: Browser) -> None:
             [seen] = [row["fingerprint"] for row in reading.rows("FROM sdc_releases()") if row["name"] == name]
         form = [("name", name), ("fingerprint", seen), ("approved_by", "Ann Lee"), ("note", "<b>board</b>")]
         assert browser.post("/releases/approve", form[:2]).status == 400
+        assert (
+            browser.post("/releases/approve", [form[0], *form[2:]]).status == 400
+        )  # of which numbers, it does not say
         shown(browser, "/releases/approve", form)
     page = browser.get("/releases")
     assert page.text.count("Approved by Ann Lee") == 2
@@ -239,6 +242,21 @@ def test_a_release_is_approved_by_its_numbers(browser: Browser) -> None:
     shown(browser, "/releases/remove", [("name", "table_of_it")])
     assert "table_of_it" not in [row["name"] for row in released_now(browser)]
     assert browser.post("/releases/remove", [("name", "people")]).status == 400
+
+
+def test_a_publication_and_a_table_of_one_name_stay(made: Path, tmp_path: Path) -> None:
+    """Which of them is meant, nobody can say."""
+    file = tmp_path / "register.duckdb"
+    shutil.copy(made, file)
+    with sdcduck.connect(file) as con:
+        con.execute(
+            "FROM sdc_publish('both', 'SELECT sex, count(*) AS n FROM people GROUP BY sex', max_count := 1)"
+        ).fetchall()
+        con.execute('CREATE TABLE "both" AS SELECT 1 AS n; COMMENT ON TABLE "both" IS \'Release: rounded\'')
+    with running(file) as browser:
+        answer = browser.post("/releases/remove", [("name", "both")])
+        assert (answer.status, "rename the table" in answer.text) == (400, True)
+        assert [row["kind"] for row in released_now(browser)] == ["publication", "table"]
 
 
 def released_now(browser: Browser) -> list[dict[str, object]]:

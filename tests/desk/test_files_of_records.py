@@ -47,6 +47,9 @@ def test_values_are_suppressed_until_each_may_be_one_of_k(surveyed: Browser) -> 
     [alone] = rows(surveyed, "FROM few WHERE region IS NULL OR sex IS NULL")
     assert alone == {"region": None, "sex": "f", "rooms": 3}
     assert "person_id" not in alone  # identifiers do not leave
+    # Records do not stand where they stand in the register.
+    assert rows(surveyed, "FROM few") == rows(surveyed, "FROM few ORDER BY ALL")
+    assert rows(surveyed, "FROM few") != rows(surveyed, "SELECT region, sex, rooms FROM survey")
     assert rows(surveyed, "SELECT name, kind, cells FROM sdc_releases()") == [
         {"name": "few", "kind": "table", "cells": 201}
     ]

@@ -341,3 +341,39 @@ def test_without_noise_numbers_are_as_exact_as_they_are(con: duckdb.DuckDBPyConn
     ).fetchone()
     told = turned[0] @ second @ turned[0]
     assert row == pytest.approx((told / values[-1], told / values.sum()), rel=1e-9)
+
+
+def test_without_noise_the_same_on_any_number_of_threads(con: duckdb.DuckDBPyConnection) -> None:
+    """Of two columns that hardly go together, another last digit of their correlation turns components round."""
+    con.execute(
+        "CREATE TABLE long AS SELECT (hash(range) % 100003) * 1.1::DOUBLE AS x, "
+        "sin((hash(range + 7) % 1000003)::DOUBLE) * exp((hash(range) % 13)::DOUBLE) AS y FROM range(400000)"
+    )
+    for more in ("", ", bounds := {'x': [0, 90000], 'y': [-500, 500]}"):
+        found = set()
+        for threads in (1, 2, 3):
+            con.execute(f"SET threads = {threads}")
+            found.add(repr(con.execute(f"FROM sdc_pca('long', ['x', 'y']{more})").fetchall()))
+        assert len(found) == 1, more
+
+
+def test_numbers_that_lie_too_far_apart(con: duckdb.DuckDBPyConnection) -> None:
+    with pytest.raises(duckdb.Error, match="numbers of column 'x' lie too far apart"):
+        con.execute("FROM sdc_pca('(SELECT (range - 1) * 1.5e308 AS x, range AS y FROM range(3))', ['x', 'y'])")
+    large = "(SELECT range * 1e200 AS x, range * range AS y FROM range(5))"
+    small = "(SELECT range AS x, range * range AS y FROM range(5))"
+    loadings = [con.execute(f"FROM sdc_pca('{source}', ['x', 'y'])").fetchall() for source in (large, small)]
+    assert [row[2:4] for row in loadings[0]] == [pytest.approx(row[2:4]) for row in loadings[1]]
+
+
+def test_bounds_may_be_far_wider_than_the_numbers(con: duckdb.DuckDBPyConnection) -> None:
+    con.execute("CREATE TABLE few AS SELECT range AS x, range % 3 AS y FROM range(9)")
+    found = [
+        con.execute(
+            f"SELECT eigenvalue FROM sdc_pca('few', ['x', 'y'], bounds := {{'x': [-{most}, {most}], 'y': [-{most}, {most}]}}, "
+            "scaling := {'x': [0, 1], 'y': [0, 1]}) WHERE column_name = 'x' ORDER BY component"
+        ).fetchall()
+        for most in (10, 1e12)
+    ]
+    assert found[1] == [pytest.approx(row) for row in found[0]]
+    assert sum(value for (value,) in found[0]) == pytest.approx((204 + 15) / 9)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import configparser
+import contextlib
+import datetime
 import re
 import shutil
 import signal
@@ -60,6 +62,44 @@ def test_a_certificate_is_read_again_and_connections_stay(serve: Callable[..., S
         early.sendall(struct.pack("!ii", 8, 80877104))  # it is read, and answered as what it is: no login
         assert early.recv(1) in (b"E", b"N")
     assert running.stop() == 0
+
+
+def shown(context: ssl.SSLContext, name: str | None) -> bytes:
+    """The certificate that a client gets, without a network."""
+    asking = ssl.create_default_context()
+    asking.check_hostname, asking.verify_mode = False, ssl.CERT_NONE
+    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client, server = asking.wrap_bio(back, there, server_hostname=name), context.wrap_bio(there, back, server_side=True)
+    for _ in range(2):
+        for end in (client, server):
+            with contextlib.suppress(ssl.SSLWantReadError):
+                end.do_handshake()
+    found = client.getpeercert(binary_form=True)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", [None, "localhost"])
+def test_a_renewed_certificate_may_have_a_key_of_another_kind(tmp_path: Path, name: str | None) -> None:
+    """OpenSSL keeps one of each kind, and prefers those of elliptic curves."""
+    pytest.importorskip("cryptography")
+    from cryptography import x509
+    from cryptography.hazmat.primitives import hashes, serialization
+    from cryptography.hazmat.primitives.asymmetric import rsa
+
+    write_certificate(tmp_path)
+    used = tls.from_files(tmp_path / "cert.pem", tmp_path / "key.pem")
+    key = rsa.generate_private_key(65537, 2048)
+    who, now = x509.Name([]), datetime.datetime.now(datetime.UTC)
+    made = x509.CertificateBuilder(who, who, key.public_key(), 7, now, now + datetime.timedelta(1))
+    (tmp_path / "cert.pem").write_bytes(made.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+    (tmp_path / "key.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+    )  # fmt: skip
+    tls.renew(used, tmp_path / "cert.pem", tmp_path / "key.pem")
+    assert shown(used.context, name) == ssl.PEM_cert_to_DER_cert((tmp_path / "cert.pem").read_text())
 
 
 def test_without_a_certificate_from_a_file_nothing_is_read(serve: Callable[..., Served]) -> None:

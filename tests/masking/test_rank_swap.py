@@ -122,6 +122,15 @@ def test_the_widest_swap_within_a_limit(n: int, most: float, seed: int) -> None:
         assert np.sqrt(np.mean((values - values[wider]) ** 2)) > most
 
 
+@pytest.mark.parametrize("unit", [1e-250, 1e250])
+def test_the_limit_holds_where_squares_are_no_numbers(unit: float) -> None:
+    values, bits = np.arange(40.0) ** 2, np.arange(40, dtype=np.uint64) * np.uint64(2**59)
+    giver, reach = swapped_within(np.arange(40), values, 100.0, bits)
+    assert 1 <= reach < 39
+    other, same = swapped_within(np.arange(40), values * unit, 100 * unit, bits)
+    assert (other.tolist(), same) == (giver.tolist(), reach)
+
+
 @pytest.mark.parametrize("name", ["P5", "P20", "R095"])
 def test_sdcmicro_keeps_the_same(con: duckdb.DuckDBPyConnection, reference_data: Path, name: str) -> None:
     """The 53 lowest and highest of 1,080 become their mean, the others stay in the column: by column the same values."""

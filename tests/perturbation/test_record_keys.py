@@ -523,3 +523,10 @@ def test_a_machine_that_stands_still_adds_the_key_once(
     monkeypatch.setattr("sdcduck.functions.jobs.monotonic", lambda: next(clock))
     assert keyed.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall() == [("record_key", 100, 100, 0)]
     assert one(keyed, "SELECT count(record_key) FROM people") == 100
+
+
+def test_long_keys_do_not_fit_into_a_short_column(keyed: duckdb.DuckDBPyConnection) -> None:
+    keyed.execute("ALTER TABLE people ADD COLUMN record_key INTEGER")
+    with pytest.raises(duckdb.Error, match="'record_key' of 'people' is INTEGER: keys of 10 digits or more are BIGINT"):
+        keyed.execute("FROM sdc_add_record_key('people', unit := 'id', digits := 12)").fetchall()
+    assert keyed.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall() == [("record_key", 100, 100, 0)]

@@ -92,3 +92,13 @@ def test_a_publication_and_a_table_of_one_name_are_told_apart_by_nobody(file: Pa
         con.execute("CREATE TABLE by_region AS SELECT 1 AS n; COMMENT ON TABLE by_region IS 'Release: rounded'")
         with pytest.raises(duckdb.Error, match="a publication and a table 'by_region'"):
             con.execute("FROM sdc_approve('by_region', 'Ann')")
+
+
+@pytest.mark.parametrize("column", ["r", "_row", "_ROW"])
+def test_a_column_is_never_taken_for_all_of_them(column: str) -> None:
+    with sdcduck.connect() as con:
+        con.execute(f"CREATE TABLE rates AS SELECT 1 AS {column}, 1 AS _row_, 3 AS n")
+        con.execute("COMMENT ON TABLE rates IS 'Release: rounded'")
+        con.execute("FROM sdc_approve('rates', 'Ann')").fetchall()
+        con.execute("UPDATE rates SET n = 4")
+        assert rows(con, "SELECT current FROM sdc_releases()") == [(False,)]

@@ -154,3 +154,17 @@ def test_an_empty_table(con: duckdb.DuckDBPyConnection) -> None:
     assert con.execute("SELECT k FROM sdc_k_anonymity('t', ['a'], nulls := 'match', alpha := 0.5)").fetchall() == [
         (None,)
     ]
+
+
+@pytest.mark.parametrize("alpha", [1, 0.37])
+def test_populations_are_the_same_on_any_number_of_threads(con: duckdb.DuckDBPyConnection, alpha: float) -> None:
+    con.execute(
+        "CREATE TABLE t AS SELECT CASE WHEN range % 3 > 0 THEN range END AS a, CASE WHEN range % 400 > 0 THEN range % 5 END "
+        "AS b, 0.1 + range * 7919 % 1000 / 7 AS w FROM range(40000)"
+    )
+    found = set()
+    for threads in (1, 2, 3):
+        con.execute(f"SET threads = {threads}")
+        asked = f"FROM sdc_classes('t', ['a', 'b'], weight := 'w', nulls := 'match', alpha := {alpha}) WHERE b IS NULL"
+        found.add(repr(con.execute(f"{asked} ORDER BY ALL").fetchall()))
+    assert len(found) == 1

@@ -7,6 +7,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
@@ -34,6 +35,7 @@ from sdcduck.udfs.dp.bounded import (
 from sdcduck.udfs.dp.ledger import NEIGHBOURS, Charge
 from sdcduck.udfs.dp.means import enough
 from sdcduck.udfs.source import Source, source
+from sdcduck.udfs.sums import total
 
 _SCALING = "{'income': [30000, 20000], ..}"
 _MOST_RECORDS = 10**12
@@ -194,11 +196,11 @@ def _private(
 def _second(session: Session, relation: Source, names: Sequence[str], scaled: _Scaled | None, nulls: str) -> Floats:
     """The matrix as it is: in public units, or in those that the data have.
 
-    Nobody adds noise to it, so numbers are not put on the grid of the private one.
+    Nobody adds noise to it, so numbers are not put on the grid of the private one. Sums are the same whatever the
+    number of threads: where two eigenvalues are nearly equal, the last digit decides which signs loadings have.
     """
     quoted = [identifier(name) for name in names]
     with reads(session.cursor()) as cursor:
-        told = ", ".join(f"avg({name}::DOUBLE), stddev_pop({name}::DOUBLE)" for name in quoted)
         wild = " OR ".join(f"NOT isfinite({name}::DOUBLE)" for name in quoted)
         missing = " OR ".join(f"{name} IS NULL" for name in quoted)
         counted = f"count(*), count(*) FILTER (coalesce({wild}, false)), count(*) FILTER ({missing})"
@@ -211,19 +213,44 @@ def _second(session: Session, relation: Source, names: Sequence[str], scaled: _S
             )
         if rows < 2:
             raise SDCError("there are fewer than 2 records")
-        if scaled is not None:
-            scores = scaled.scores
-        else:
-            found = cursor.execute(f"SELECT {told} FROM {relation.sql}").fetchall()[0]
-            units = list(zip(quoted, found[::2], found[1::2], strict=True))
-            constant = [name for name, (_, _, sd) in zip(names, units, strict=True) if not sd > 0]
-            if constant:
-                raise SDCError(
-                    f"column '{constant[0]}' is the same in all records, and has no standard units: leave it out"
-                )
-            scores = [f"(({name}::DOUBLE - {mean!r}) / {sd!r})" for name, mean, sd in units]
-        products = ", ".join(f"avg({scores[i]} * {scores[j]})" for i, j in upper(len(scores)))
-        return mirrored(cursor.execute(f"SELECT {products} FROM {relation.sql}").fetchall()[0])
+        scores = _standard(cursor, relation, names, rows) if scaled is None else scaled.scores
+        largest = np.ones(len(scores))
+        if scaled is not None:  # sums count in steps: these are to be small beside the numbers, not the bounds
+            told = cursor.execute(f"SELECT {', '.join(f'max(abs({one}))' for one in scores)} FROM {relation.sql}")
+            largest = np.array(told.fetchall()[0])
+            largest[largest == 0] = 1.0
+            scores = [f"({one} / {size!r})" for one, size in zip(scores, largest.tolist(), strict=True)]
+        products = ", ".join(total(f"{scores[i]} * {scores[j]}") for i, j in upper(len(scores)))
+        second: Floats = mirrored(cursor.execute(f"SELECT {products} FROM {relation.sql}").fetchall()[0]) / int(rows)
+    if scaled is None:  # 1, but for rounding
+        largest = 1 / np.sqrt(np.diag(second))
+    second *= np.outer(largest, largest)
+    return second
+
+
+def _standard(cursor: duckdb.DuckDBPyConnection, relation: Source, names: Sequence[str], rows: int) -> list[str]:
+    """SQL for the numbers in the standard units of the data.
+
+    Raises:
+        SDCError: a column has none.
+    """
+    quoted = [f"{identifier(name)}::DOUBLE" for name in names]
+    ends = cursor.execute(f"SELECT {', '.join(f'min({x}), max({x})' for x in quoted)} FROM {relation.sql}").fetchall()[
+        0
+    ]
+    shares = []
+    for name, x, low, high in zip(names, quoted, ends[::2], ends[1::2], strict=True):
+        if not math.isfinite(high - low):
+            raise SDCError(f"the numbers of column '{name}' lie too far apart: divide them by 1e10, say")
+        if not high > low:
+            raise SDCError(f"column '{name}' is the same in all records, and has no standard units: leave it out")
+        shares.append(f"(({x} - {low!r}) / {high - low!r})")
+    sums = cursor.execute(f"SELECT {', '.join(map(total, shares))} FROM {relation.sql}").fetchall()[0]
+    around = [f"({share} - {found / rows!r})" for share, found in zip(shares, sums, strict=True)]
+    squares = cursor.execute(
+        f"SELECT {', '.join(total(f'{one} * {one}') for one in around)} FROM {relation.sql}"
+    ).fetchall()[0]
+    return [f"({one} / {math.sqrt(found / rows)!r})" for one, found in zip(around, squares, strict=True)]
 
 
 def _table(names: Sequence[str], values: Floats, rows: Floats, shown: int, private: bool) -> pa.Table:

@@ -335,7 +335,7 @@ def plan_add_record_key(
                 if not there:
                     cursor.execute(f"ALTER TABLE {table.sql} ADD COLUMN {new} {key_type}")
                 else:
-                    check_same_keys(cursor, table, new, made)
+                    check_same_keys(cursor, table, added, made, key_type)
             except duckdb.CatalogException:
                 raise SDCError(f"{table.described} is no table that a column can be added to") from None
             cursor.execute(f"UPDATE {table.sql} SET {new} = {made} WHERE {new} IS NULL")

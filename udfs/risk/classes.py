@@ -120,10 +120,10 @@ class Classes:
             WITH _plain AS MATERIALIZED (
                 SELECT *, row_number() OVER () AS _place, ({some}) AS _open FROM ({plain})
             ), _more AS (
-                SELECT c._place, sum(d.records){part} AS records, sum(d.population){part} AS population
+                SELECT c._place, sum(d.records){part} AS records, {total("d.population")}{part} AS population
                 FROM _plain c JOIN (FROM _plain WHERE _open) d ON {agree} AND c._place <> d._place GROUP BY ALL
                 UNION ALL
-                SELECT c._place, sum(d.records), sum(d.population)
+                SELECT c._place, sum(d.records), {total("d.population")}
                 FROM (FROM _plain WHERE _open) c JOIN (FROM _plain WHERE NOT _open) d ON {agree} GROUP BY ALL
             ), _added AS (
                 SELECT _place, sum(records)::{kind} AS records, sum(population) AS population FROM _more GROUP BY ALL

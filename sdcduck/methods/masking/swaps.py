@@ -88,8 +88,9 @@ def swapped_within(order: Indices, values: Floats, most: float, bits: NDArray[np
     while fails - fits > 1:
         reach = (fits + fails) // 2
         giver = swapped_ranks(order, reach, bits)
-        moved = values[order] - values[giver[order]]
-        if np.sqrt(np.mean(moved**2)) <= most:
+        moved = np.abs(values[order] - values[giver[order]])
+        largest = moved.max() or 1.0  # squares of very large or small numbers are none
+        if largest * np.sqrt(np.mean((moved / largest) ** 2)) <= most:
             fits, best = reach, giver
         else:
             fails = reach
