@@ -3,10 +3,10 @@
 A function that a planner answers is declared once, by its comment in ``sql/``; the planner of ``sdc_x`` is ``plan_x``.
 A comment without a macro stands for the one that hands all arguments on:
 
->>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_k_anonymity")))
-CREATE OR REPLACE MACRO sdc_k_anonymity("source", "keys" := [], "k" := 3, "nulls" := 'category') AS TABLE
+>>> print(macro_of(next(one for one in sql_functions() if one.name == "sdc_synth_correlations")))
+CREATE OR REPLACE MACRO sdc_synth_correlations("original", "synthetic", "columns" := []) AS TABLE
     SELECT * FROM query(_sdc_with_python(
-        _sdc_plan('k_anonymity', ["source"::VARCHAR, to_json("keys")::VARCHAR, "k"::VARCHAR, "nulls"::VARCHAR])));
+        _sdc_plan('synth_correlations', ["original"::VARCHAR, "synthetic"::VARCHAR, to_json("columns")::VARCHAR])));
 
 What was called otherwise in an earlier release is taken by its old name, too, and the planner told so:
 
