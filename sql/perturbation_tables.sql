@@ -3,16 +3,11 @@
 
 -- Every macro that calls Python asks this one first: where Python is not there, in a plain DuckDB shell say, the name of the
 -- function that DuckDB does not find tells what to do. What it is given it gives back. With integer_division, which a
--- session may have for itself alone, shares and risks would be 0, and with another default_order what ORDER BY means in the
--- caller's statement would be another order.
+-- session may have for itself alone, shares and risks would be 0.
 CREATE OR REPLACE MACRO _sdc_with_python(plan) AS
     CASE
         WHEN current_setting('integer_division')
             THEN error('integer_division is set, by which shares and means are whole numbers: RESET integer_division first')
-        WHEN contains(plan, 'ORDER BY') AND current_setting('default_order') NOT IN ('ASC', 'ASCENDING')
-            THEN error('default_order is set, by which ORDER BY means another order: RESET default_order first')
-        WHEN contains(plan, 'ORDER BY') AND current_setting('default_null_order') <> 'NULLS_LAST'
-            THEN error('default_null_order is set, by which ORDER BY means another order: RESET default_null_order first')
         ELSE "sdcduck (not loaded: open the file with sdcduck.connect, or call sdcduck.install on this connection)"(plan)
     END;
 

@@ -39,6 +39,18 @@ def as_unset(con: duckdb.DuckDBPyConnection) -> str:
     return "; ".join(f"SET SESSION {name} = '{_MEANING[name]}'" for name in _changed(con))
 
 
+def refuse_other_order(con: duckdb.DuckDBPyConnection) -> None:
+    """Refuse to write ORDER BY into a statement of a session in which it has been set to mean another order.
+
+    Raises:
+        SDCError: it was, for the whole instance; that it was for one session alone is not seen.
+    """
+    changed = _changed(con)
+    for name in ("default_order", "default_null_order"):
+        if name in changed:
+            raise SDCError(f"{name} is set to {changed[name]}, by which SQL means something else: RESET {name} first")
+
+
 _SWITCHING = threading.Lock()
 
 

@@ -49,6 +49,9 @@ class Session(Protocol):
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor of the same database. It sees no temporary tables and no uncommitted rows of the caller."""
 
+    def refuse_other_order(self) -> None:
+        """Refuse where ORDER BY means another order in the statements of the caller."""
+
     def secret(self) -> bytes | None:
         """The secret of the record keys, if one was given."""
 
@@ -290,6 +293,8 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
                 del given[-1]
             arguments = _read(planner, given)
             answer = planner.plan(session, *arguments)
+            if "ORDER BY" in ((answer if isinstance(answer, str) else answer.select) or ""):
+                session.refuse_other_order()
         except Exception as problem:
             # An error inside query() surfaces while binding, with our text alone and the place in the statement.
             return f"SELECT * FROM query(error({literal(message_of(problem, planner.name))}))"
