@@ -2,13 +2,14 @@
 -- Text arguments are cast, so that a number in the place of a name is refused by name and not as a missing overload.
 
 -- Every macro that calls Python asks this one first: where Python is not there, in a plain DuckDB shell say, the name of the
--- function that DuckDB does not find tells what to do. What it is given it gives back. With integer_division, which a
--- session may have for itself alone, shares and risks would be 0.
+-- function that DuckDB does not find tells what to do. What it is given last it gives back. A session may have settings for
+-- itself alone: with integer_division shares and risks would be 0, with another order ORDER BY means something else.
 CREATE OR REPLACE MACRO _sdc_with_python(plan) AS
     CASE
         WHEN current_setting('integer_division')
             THEN error('integer_division is set, by which shares and means are whole numbers: RESET integer_division first')
-        ELSE "sdcduck (not loaded: open the file with sdcduck.connect, or call sdcduck.install on this connection)"(plan)
+        ELSE "sdcduck (not loaded: open the file with sdcduck.connect, or call sdcduck.install on this connection)"(
+            current_setting('default_order'), current_setting('default_null_order'), plan)
     END;
 
 --| sdc_record_key(unit_id, digits := 8) -> BIGINT

@@ -27,18 +27,19 @@ def test_numbers_are_the_same(con: duckdb.DuckDBPyConnection, setting: str) -> N
     assert con.execute(_QUANTILES).fetchall() == before
 
 
+@pytest.mark.parametrize("scope", ["SESSION", "GLOBAL"])
 @pytest.mark.parametrize("setting", [*_SETTINGS, "default_null_order = 'nulls_last_on_asc_first_on_desc'"])
-def test_rows_in_another_order_are_refused(con: duckdb.DuckDBPyConnection, setting: str) -> None:
+def test_rows_in_another_order_are_refused(con: duckdb.DuckDBPyConnection, setting: str, scope: str) -> None:
     name = setting.split(" ")[0]
     con.execute(
         "FROM sdc_publication('p', 'SELECT region, age, count(*) AS n FROM people GROUP BY CUBE (region, age)')"
     ).fetchall()
     ask = "FROM sdc_suppress('p', max_count := 3)"
     before = con.execute(ask).fetchall()
-    con.execute(f"SET {setting}")
-    with pytest.raises(duckdb.InvalidInputException, match=f"sdc_suppress: {name} is set to .*: RESET {name} first"):
+    con.execute(f"SET {scope} {setting}")
+    with pytest.raises(duckdb.InvalidInputException, match=f"{name} is set to .*: RESET {name} first"):
         con.execute(ask)
-    con.execute(f"RESET {name}")
+    con.execute(f"RESET {scope} {name}")
     assert con.execute(ask).fetchall() == before
 
 

@@ -55,7 +55,7 @@ from sdcduck.catalog.database import (
     transaction,
 )
 from sdcduck.catalog.macros import Variant, refused_calls, signatures
-from sdcduck.catalog.meaning import WRONG_OPTIMIZERS, as_unset, refuse_other_order, switch_off, switch_on
+from sdcduck.catalog.meaning import WRONG_OPTIMIZERS, as_unset, switch_off, switch_on
 from sdcduck.catalog.privacy_ledger import (
     PrivateRelease,
     charge_private_release,
@@ -226,7 +226,6 @@ __all__ = [
     "publication",
     "read_by",
     "records_behind",
-    "refuse_other_order",
     "refused_calls",
     "releases",
     "renew_policies",

@@ -22,12 +22,8 @@ _MEANING: Mapping[str, object] = {
 """Settings by which SQL means something else, as they are when nobody has set them."""
 
 
-def _changed(con: duckdb.DuckDBPyConnection) -> dict[str, object]:
-    """What the settings are now that whoever has the instance has set; mostly nothing."""
-    shown = ", ".join(f"current_setting('{name}')" for name in _MEANING)
-    [found] = con.execute(f"SELECT {shown}").fetchall()
-    spelt = {"ASC": "ASCENDING"}  # where somebody has set what it is anyway
-    return {name: now for name, now in zip(_MEANING, found, strict=True) if spelt.get(str(now), now) != _MEANING[name]}
+_SPELT: Mapping[object, object] = {"ASC": "ASCENDING"}
+"""Other spellings of what a setting is anyway."""
 
 
 def as_unset(con: duckdb.DuckDBPyConnection) -> str:
@@ -36,19 +32,21 @@ def as_unset(con: duckdb.DuckDBPyConnection) -> str:
     What we write in SQL, and what the guard judges, has to mean the same through every door: with ``integer_division``
     a mean would be a whole number, with another ``default_order`` a p-table another one.
     """
-    return "; ".join(f"SET SESSION {name} = '{_MEANING[name]}'" for name in _changed(con))
+    shown = ", ".join(f"current_setting('{name}')" for name in _MEANING)
+    [found] = con.execute(f"SELECT {shown}").fetchall()
+    changed = [name for name, now in zip(_MEANING, found, strict=True) if _SPELT.get(now, now) != _MEANING[name]]
+    return "; ".join(f"SET SESSION {name} = '{_MEANING[name]}'" for name in changed)
 
 
-def refuse_other_order(con: duckdb.DuckDBPyConnection) -> None:
-    """Refuse to write ORDER BY into a statement of a session in which it has been set to mean another order.
+def refuse_other_order(default_order: str, default_null_order: str) -> None:
+    """Refuse to write ORDER BY into a statement of a session in which it means another order.
 
     Raises:
-        SDCError: it was, for the whole instance; that it was for one session alone is not seen.
+        SDCError: one of these settings of the session is not as when nobody has set it.
     """
-    changed = _changed(con)
-    for name in ("default_order", "default_null_order"):
-        if name in changed:
-            raise SDCError(f"{name} is set to {changed[name]}, by which SQL means something else: RESET {name} first")
+    for name, now in (("default_order", default_order), ("default_null_order", default_null_order)):
+        if _SPELT.get(now, now) != _MEANING[name]:
+            raise SDCError(f"{name} is set to {now}, by which ORDER BY means another order: RESET {name} first")
 
 
 _SWITCHING = threading.Lock()

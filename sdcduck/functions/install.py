@@ -90,10 +90,6 @@ class DatabaseSession:
                 cursor.execute(unset)
         return cursor
 
-    def refuse_other_order(self) -> None:
-        """Refuse where the instance has settings by which ORDER BY means another order."""
-        catalog.refuse_other_order(self._bare_cursor())
-
     def _find_hidden(self, cursor: duckdb.DuckDBPyConnection) -> None:
         """Have a cursor find the temporary macros of a database that cannot be written to.
 

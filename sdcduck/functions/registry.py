@@ -36,6 +36,7 @@ import pyarrow as pa
 from duckdb.sqltypes import DuckDBPyType
 
 from sdcduck.catalog.engines import Engine
+from sdcduck.catalog.meaning import refuse_other_order
 from sdcduck.errors import SDCError
 from sdcduck.functions.jobs import Display, Stopped, Work
 from sdcduck.functions.shutdown import CALLS
@@ -48,9 +49,6 @@ class Session(Protocol):
 
     def cursor(self) -> duckdb.DuckDBPyConnection:
         """A new cursor of the same database. It sees no temporary tables and no uncommitted rows of the caller."""
-
-    def refuse_other_order(self) -> None:
-        """Refuse where ORDER BY means another order in the statements of the caller."""
 
     def secret(self) -> bytes | None:
         """The secret of the record keys, if one was given."""
@@ -199,6 +197,16 @@ WITH_PYTHON = "sdcduck (not loaded: open the file with sdcduck.connect, or call 
 """The function that macros ask first, by a name that is read where it is not there (`_sdc_with_python`)."""
 
 
+def _written_in(default_order: str, default_null_order: str, plan: str) -> str:
+    """The statement that a macro is, or what is in its way in the session that it is written into."""
+    try:
+        if "ORDER BY" in plan:
+            refuse_other_order(default_order, default_null_order)
+    except SDCError as problem:
+        return _error(str(problem))
+    return plan
+
+
 def create_functions(
     con: duckdb.DuckDBPyConnection, session: Session, families: Sequence[Family]
 ) -> dict[str, Callable[..., object]]:
@@ -219,7 +227,7 @@ def create_functions(
         created[name] = _with_signature(CALLS.counted(function), tuple(arguments))
         create_function(name, created[name], kinds, _sql_type(returns), null_handling="special", **how)
 
-    create(WITH_PYTHON, lambda plan: plan, ["VARCHAR"], "VARCHAR")
+    create(WITH_PYTHON, _written_in, ["VARCHAR", "VARCHAR", "VARCHAR"], "VARCHAR")
     for family in families:
         for scalar in family.scalars:
             function = partial(scalar.function, session)
@@ -281,6 +289,11 @@ def call_of_planner(name: str, arguments: Sequence[tuple[str, str]]) -> str:
     return f"{caller}({', '.join([literal(name), f'[{texts}]', *(sql for sql, _ in others)])})"
 
 
+def _error(message: str) -> str:
+    """A statement that ends in this error, which surfaces while binding, with our text alone and its place."""
+    return f"SELECT * FROM query(error({literal(message)}))"
+
+
 def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Callable[..., str]:
     taken = planner.taken
 
@@ -293,11 +306,8 @@ def _planned(session: Session, planner: Planner, tokens: dict[str, Rows]) -> Cal
                 del given[-1]
             arguments = _read(planner, given)
             answer = planner.plan(session, *arguments)
-            if "ORDER BY" in ((answer if isinstance(answer, str) else answer.select) or ""):
-                session.refuse_other_order()
         except Exception as problem:
-            # An error inside query() surfaces while binding, with our text alone and the place in the statement.
-            return f"SELECT * FROM query(error({literal(message_of(problem, planner.name))}))"
+            return _error(message_of(problem, planner.name))
         if isinstance(answer, str):
             return answer
         # The token depends on the arguments only: a prepared statement that is bound once finds its rows for good.
