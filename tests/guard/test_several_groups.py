@@ -19,6 +19,13 @@ TWICE = "(VALUES (30, 'a'), (50, 'a'), (50, 'b')) t(x, y)"
 WEEKS = "(SELECT x::DATE AS d, x::DATE - 27 AS f FROM generate_series(DATE '2024-02-01', DATE '2024-04-01', INTERVAL 7 DAY) s(x)) w"
 RATES = "(VALUES (DATE '2024-01-09', 1.5), (DATE '2024-05-01', 2.5), (DATE '2025-01-01', 4)) r(since, rate)"
 
+NESTED = """WITH stage AS (
+    SELECT part, region, CASE WHEN part = 0 THEN count(1) END AS n, CASE WHEN part = 1 THEN age // 30 END AS ages, CASE WHEN part = 1 THEN count(1) END AS n_1
+    FROM patients AS base CROSS JOIN (SELECT unnest(generate_series(0, 1, 1)) AS part) AS part GROUP BY 1, 2, 4)
+SELECT region, max(CASE WHEN part = 0 THEN n END) AS n,
+    coalesce(list({'ages': ages, 'n': n_1} ORDER BY n_1 DESC NULLS LAST, ages) FILTER (WHERE part = 1), []) AS by_age
+FROM stage GROUP BY 1 ORDER BY 1"""  # as Malloy writes a nested query
+
 EQUAL = [
     f"SELECT x, count(*), sum(income), avg(income) FROM patients JOIN {STEPS} ON age < x GROUP BY x",
     f"SELECT x, y, count(*), count(DISTINCT id) FROM patients, {STEPS} WHERE age < x GROUP BY x, y ORDER BY x",
@@ -32,6 +39,14 @@ EQUAL = [
     f"SELECT x, z, count(*) FROM patients JOIN {STEPS} ON age < x JOIN (VALUES (22), (33)) s(z) ON age >= z AND z < x GROUP BY x, z",
     f"SELECT x, y, count(*) FROM patients JOIN {TWICE} ON age < x GROUP BY x, y",
     "SELECT a.age, count(*), sum(income) FROM patients p JOIN ages a ON a.w = p.age % 7 GROUP BY a.age",
+    # Each row of it, tied by nothing.
+    f"SELECT x, count(*), sum(income) FROM patients CROSS JOIN {STEPS} GROUP BY x",
+    f"SELECT x, y, region, count(*) FROM {STEPS}, patients WHERE region <> 'e' GROUP BY ALL",
+    f"SELECT x, z, count(*) FROM patients, {STEPS}, (VALUES (22), (33)) s(z) WHERE z < x GROUP BY x, z",
+    f"SELECT x, z, count(*) FROM patients, {STEPS}, (VALUES ('a', 22), ('b', 33)) s(k, z) WHERE s.k = y AND z < age GROUP BY x, z",
+    "SELECT w, count(*) FROM patients JOIN (VALUES (2, 'a'), (3, 'b')) v(x, w) ON age // 10 = v.x + 1 GROUP BY w",
+    "SELECT w, count(*) FROM patients JOIN (VALUES (12, 'a'), (23, 'b')) v(x, w) ON age - v.x = v.x GROUP BY w",
+    NESTED,
     # The nearest row of a public table.
     f"SELECT rate, count(*), sum(cost) FROM visits ASOF JOIN {RATES} ON day >= since GROUP BY rate",
     f"SELECT rate, count(*), sum(cost) FROM visits ASOF LEFT JOIN {RATES} ON since < day GROUP BY rate",
@@ -60,6 +75,12 @@ REFUSED = [
     (f"SELECT x // 100 AS x, count(*) FROM patients JOIN {STEPS} ON age < x GROUP BY 1", "SDC034", ""),
     ("SELECT a.class, count(*) FROM patients p JOIN ages a ON a.w = p.age % 7 GROUP BY a.class", "SDC034", "of w"),
     (f"SELECT DISTINCT x, region FROM patients JOIN {STEPS} ON age < x", "SDC034", ""),
+    (f"SELECT count(*) FROM patients CROSS JOIN {STEPS}", "SDC034", ""),
+    (f"SELECT x, count(*) FROM patients CROSS JOIN {STEPS} GROUP BY ROLLUP (x)", "SDC034", ""),
+    (f"SELECT y, count(*) FROM patients, {TWICE} GROUP BY y", "SDC034", "several rows for a value of y"),
+    (f"SELECT x, count(*) FROM patients LEFT JOIN {STEPS} ON true GROUP BY x", "SDC034", ""),
+    ("SELECT v.day, count(*) FROM patients CROSS JOIN visits v GROUP BY v.day", "SDC034", ""),
+    ("SELECT n, count(*) FROM patients, (SELECT region, count(*) AS n FROM patients GROUP BY region) q GROUP BY n", "SDC034", ""),
     # What each unit has, and records that stay records.
     (f"SELECT n, count(*) FROM (SELECT id, x, count(*) AS n FROM patients JOIN {STEPS} ON age < x GROUP BY id, x) GROUP BY n", "SDC034", ""),
     (f"SELECT x, count(*) FROM (SELECT id, x FROM patients JOIN {STEPS} ON age < x) GROUP BY x", "SDC034", ""),
@@ -98,6 +119,9 @@ def test_each_number_is_that_of_a_question_by_itself(guarded: tuple[str, Guard])
         answer(guard, f"SELECT {x} AS x, {numbers} FROM patients WHERE age < {x}")[0] for x in (30, 50, 70)
     ]  # fmt: skip
     assert together == alone
+    [everybody] = answer(guard, f"SELECT {numbers} FROM patients")
+    each = answer(guard, f"SELECT x, {numbers} FROM patients, {STEPS} GROUP BY x")
+    assert [row[1:] for row in each] == [everybody] * 3
     several = answer(guard, f"SELECT d, count(*) AS n FROM visits JOIN {WEEKS} ON day BETWEEN f AND d GROUP BY d")
     asked = "SELECT d, (SELECT count(*) FROM visits WHERE day BETWEEN DATE '{0}' - 27 AND DATE '{0}') AS n FROM (SELECT DATE '{0}' AS d)"
     assert several == [answer(guard, asked.format(row[0]))[0] for row in several]
@@ -116,7 +140,7 @@ def test_where_noise_is_drawn_a_record_is_in_one_group(tmp_path: Path) -> None:
         )
         con.execute("FROM sdc_declare_public('steps')").fetchall()
         guard = sdcduck.open_guard(con)
-        for join in ("JOIN steps ON age < x", "ASOF JOIN steps ON age >= x"):
+        for join in ("JOIN steps ON age < x", "CROSS JOIN steps", "ASOF JOIN steps ON age >= x"):
             with pytest.raises(Refused, match="SDC0"):
                 guard.sql(f"SELECT x, count(*) AS n FROM people {join} GROUP BY x")
 

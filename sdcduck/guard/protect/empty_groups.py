@@ -5,7 +5,7 @@
     SELECT r.region, count(p.id) AS n FROM regions r LEFT JOIN people p ON p.region = r.region GROUP BY r.region
 
     SELECT g._g0 AS region, CASE WHEN t._there THEN t._a0 ELSE 0 END AS n
-    FROM (SELECT DISTINCT r.region AS _g0 FROM regions r) AS g
+    FROM (SELECT r.region AS _g0 FROM regions r GROUP BY r.region) AS g
     LEFT JOIN (
         SELECT r.region AS _g0, count(p.id) AS _a0, true AS _there
         FROM regions r JOIN people p ON p.region = r.region GROUP BY r.region
@@ -41,6 +41,8 @@ from sdcduck.guard.relations import Relation
 _GROUPS, _NUMBERS = "_sdc_g", "_sdc_t"
 _THERE = "_there"
 _TAKEN = frozenset(["with_", "expressions", "from_", "joins", "where", "group", "having", "order", "limit", "offset"])
+_OF_ANY_ROWS = (exp.Min, exp.Max, exp.AnyValue)
+"""What is the same however often each row is there: of public columns it is worked out without the records."""
 _ONE_COLUMN = (exp.Sum, exp.Avg, exp.Min, exp.Max, exp.Median, exp.Variance, exp.VariancePop, exp.Stddev, exp.StddevPop)
 
 
@@ -82,6 +84,7 @@ class _Groups:
         self.alias = records.this.alias_or_name
         self.keys: dict[str, str] = {}
         self.numbers: dict[str, tuple[str, exp.Expr]] = {}
+        self.public: dict[str, tuple[str, exp.Expr]] = {}
 
     def write(self) -> None:
         """Write it as groups and their numbers, in place."""
@@ -113,7 +116,9 @@ class _Groups:
                 ordered.set("this", self._around(ordered.this))
         shown = [exp.alias_(key.copy(), self.keys[text(key)], quoted=True) for key in self._each(keys)]
         joins = [join for join in select.args["joins"] if join is not self.records]
-        groups = exp.Select(expressions=shown, distinct=exp.Distinct(), from_=select.args["from_"].copy())
+        by = exp.Group(expressions=[key.copy() for key in self._each(keys)])
+        public = [exp.alias_(node.copy(), name, quoted=True) for name, node in self.public.values()]
+        groups = exp.Select(expressions=[*shown, *public], from_=select.args["from_"].copy(), group=by)
         numbers = exp.Select(
             expressions=[
                 *(item.copy() for item in shown),
@@ -121,7 +126,7 @@ class _Groups:
                 exp.alias_(exp.true(), _THERE, quoted=True),
             ],
             from_=select.args["from_"],
-            group=exp.Group(expressions=[key.copy() for key in self._each(keys)]),
+            group=by.copy(),
         )
         inner = exp.Join(this=self.records.this, on=self.records.args.get("on"), using=self.records.args.get("using"))
         groups.set("joins", [join.copy() for join in joins])
@@ -167,6 +172,10 @@ class _Groups:
 
     def _number(self, node: exp.Expr, function: exp.Expr) -> exp.Expr:
         """An aggregate of a column of the records, which public rows without records have no value of."""
+        tables = {column.table for column in node.find_all(exp.Column)}
+        if isinstance(function, _OF_ANY_ROWS) and self.alias not in tables and node.find(exp.Query) is None:
+            name, _ = self.public.setdefault(text(node), (f"_p{len(self.public)}", node))
+            return typed(exp.column(name, _GROUPS, quoted=True), node)
         value = function.this
         if isinstance(value, exp.Distinct) and len(value.expressions) == 1 and isinstance(function, exp.Count):
             value = value.expressions[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from sqlglot import exp
 
@@ -104,13 +105,21 @@ def _tied(
             placed.append(beside)
             continue
         if alias is None:
-            alias = next((alias for alias in waiting if _beside(scope, alias, conditions, placed)), None)
-            tied[alias or ""] = _beside(scope, alias, conditions, placed) if alias is not None else []
+            beside_each = {alias: _beside(scope, alias, conditions, placed) for alias in waiting}
+            # One with borders first: what stands beside each record may be tied by what comes later.
+            alias = max(
+                (alias for alias in waiting if _keys_of(scope, alias)),
+                key=lambda one: bool(beside_each[one]),
+                default=None,
+            )
+            tied = beside_each
         if alias is None:
             first = next(iter(waiting))
             raise Refused("SDC034", f"{first}: {_EACH if _in_or(conditions, list(waiting)) else _TIES.format(first)}")
-        conditions = [c for c in conditions if all(c is not tie for tie in tied[alias])]
-        ordered.append(exp.Join(this=waiting.pop(alias), on=exp.and_(*tied[alias], copy=False)))
+        ties_it = tied[alias]
+        conditions = [c for c in conditions if all(c is not tie for tie in ties_it)]
+        how = {"on": exp.and_(*ties_it, copy=False)} if ties_it else {"kind": "CROSS"}
+        ordered.append(exp.Join(this=waiting.pop(alias), **how))
         placed.append(alias)
     return ordered, conditions
 
@@ -118,8 +127,7 @@ def _tied(
 def _beside(scope: Scope, alias: str, conditions: Sequence[exp.Expr], placed: Sequence[str]) -> list[exp.Expr]:
     """The comparisons of a relation with those before, where a record may find several rows of it, each in a group."""
     borders = [(part, border_of(part, alias)) for part in conditions]
-    found = [part for part, border in borders if border is not None and is_of(border.value, placed)]
-    return found if _keys_of(scope, alias) else []
+    return [part for part, border in borders if border is not None and is_of(border.value, placed)]
 
 
 def _in_or(conditions: Sequence[exp.Expr], waiting: Sequence[str]) -> bool:
@@ -140,64 +148,93 @@ def check_joins(scope: Scope) -> None:
         raise Refused("SDC033", "start FROM with the unit-level table")
     placed = [scope.alias]
     for join in scope.select.args.get("joins") or []:
-        kind = (join.side or "", join.kind or "", join.method or "")
-        if kind not in (*_INNER, *_ASOF, ("LEFT", "", ""), ("LEFT", "OUTER", "")):
-            raise Refused("SDC033", folded(" ".join(filter(None, kind))))
-        alias = join.this.alias_or_name
-        relation = scope.sources[alias]
-        placed.append(alias)
-        if scope.policy.privacy.holds and (relation.label is not Label.PUBLIC or relation.source is None):
-            raise Refused("SDC081", NO_RECORDS_BESIDE)
-        if relation.one_row and kind == _INNER[2] and join.args.get("on") is None:
+        placed.append(join.this.alias_or_name)
+        if _check_join(scope, join, placed):
             join.set("this", _apart(scope, join.this))
-            continue
-        if join.args.get("on") is None or (relation.source is None and relation.label is Label.PUBLIC):
+
+
+def _check_join(scope: Scope, join: exp.Join, placed: Sequence[str]) -> bool:
+    """Check a join, the last of those placed; returns whether the relation is to stand apart."""
+    kind = (join.side or "", join.kind or "", join.method or "")
+    if kind not in (*_INNER, *_ASOF, ("LEFT", "", ""), ("LEFT", "OUTER", "")):
+        raise Refused("SDC033", folded(" ".join(filter(None, kind))))
+    alias = placed[-1]
+    relation = scope.sources[alias]
+    is_public = relation.label is Label.PUBLIC
+    if scope.policy.privacy.holds and not (is_public and relation.source is not None):
+        raise Refused("SDC081", NO_RECORDS_BESIDE)
+    groups = _own_groups(scope, alias) if is_public and relation.source is not None and kind in _INNER else ()
+    if join.args.get("on") is None:
+        if relation.one_row and kind == _INNER[2]:
+            return True
+        if not groups or relation.source is None:
             raise Refused("SDC034", alias)
-        pairs, identifying = [], []
-        borders: list[Border] = []
-        bordering: list[exp.Expr] = []
-        conditions = in_two(conjuncts(join.args["on"]))
-        join.set("on", exp.and_(*conditions, copy=False))
-        for condition in conditions:
-            _refuse_later(scope, condition, placed)
-            if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {
-                alias
-            }:
-                condition.replace(scope.condition(condition))  # narrows the public side only
-            elif relation.label is Label.UNIT and kind not in _ASOF and not _ties_one(condition, alias):
-                condition.replace(scope.condition(condition))  # which of their records are put beside each other
-            elif (border := border_of(condition, alias)) is not None and relation.source is not None:
-                borders.append(border)
-                bordering.append(condition)
-            elif kind not in _ASOF and not _ties_one(condition, alias) and is_of(condition, placed):
-                condition.replace(scope.condition(condition))  # narrows as WHERE does, also behind LEFT JOIN
-            else:
-                pairs.append(_joined_columns(scope, condition, alias))
-                identifying.append(_compared_as_known(scope, *pairs[-1]))
-        if not pairs and not borders:
-            equalities = any(isinstance(condition, exp.EQ) for condition in conditions)
-            raise Refused("SDC034", _untied(alias) if equalities else alias)
-        if relation.label is Label.UNIT:
-            if kind in _ASOF:
-                raise Refused("SDC033", "ASOF JOIN of records: a public table has to stand behind it")
-            if not any(scope.is_unit(mine) and scope.is_unit(other) for mine, other in pairs):
-                raise Refused("SDC035", f"join {alias} on the unit")
-        else:
-            if kind in _ASOF:
-                _check_nearest(scope, alias, identifying, borders)
-            elif relation.source is not None:
-                groups = _own_groups(scope, alias) if kind in _INNER else ()
-                if pairs and not groups and not _is_interval(borders):
-                    for condition in bordering:  # of the one row that the equalities find
-                        condition.replace(scope.condition(condition))
-                    borders = []
-                interval, meet = _interval(scope, alias, borders, several=bool(groups)) if borders else (None, True)
-                columns = groups if borders and interval is None else tuple(identifying)
-                scope.progress.unique.append(Unique(relation.source, columns, interval, meet, groups))
-            elif not relation.identified_by or not relation.identified_by <= {folded(mine.name) for mine, _ in pairs}:
-                raise Refused("SDC034", f"{alias}: join the answer on all that it is grouped by")
-            if relation.table is None:
-                join.set("this", _apart(scope, join.this))
+        # Each record finds each row of it, one in each group.
+        scope.progress.unique.append(Unique(relation.source, groups, groups=groups))
+        return relation.table is None
+    if relation.source is None and is_public:
+        raise Refused("SDC034", alias)
+    tied = _Ties()
+    conditions = in_two(conjuncts(join.args["on"]))
+    join.set("on", exp.and_(*conditions, copy=False))
+    for condition in conditions:
+        _refuse_later(scope, condition, placed)
+        _check_condition(scope, condition, placed, tied, nearest=kind in _ASOF)
+    if not tied.pairs and not tied.borders:
+        equalities = any(isinstance(condition, exp.EQ) for condition in conditions)
+        raise Refused("SDC034", _untied(alias) if equalities else alias)
+    if relation.label is Label.UNIT:
+        if kind in _ASOF:
+            raise Refused("SDC033", "ASOF JOIN of records: a public table has to stand behind it")
+        if not any(scope.is_unit(mine) and scope.is_unit(other) for mine, other in tied.pairs):
+            raise Refused("SDC035", f"join {alias} on the unit")
+        return False
+    if kind in _ASOF:
+        _check_nearest(scope, alias, tied.identifying, [border for border, _ in tied.borders])
+    elif relation.source is not None:
+        scope.progress.unique.append(_found_once(scope, alias, relation.source, tied, groups))
+    elif not relation.identified_by or not relation.identified_by <= {folded(mine.name) for mine, _ in tied.pairs}:
+        raise Refused("SDC034", f"{alias}: join the answer on all that it is grouped by")
+    return relation.table is None
+
+
+@dataclass
+class _Ties:
+    """What ties a relation to those before: equalities, as columns and as SQL, and borders with their conditions."""
+
+    pairs: list[tuple[exp.Column, exp.Expr]] = field(default_factory=list)
+    identifying: list[tuple[str, str]] = field(default_factory=list)
+    borders: list[tuple[Border, exp.Expr]] = field(default_factory=list)
+
+
+def _check_condition(scope: Scope, condition: exp.Expr, placed: Sequence[str], tied: _Ties, *, nearest: bool) -> None:
+    """Check what ON says: it narrows, in place, or ties the last relation of those placed to the others."""
+    alias = placed[-1]
+    relation = scope.sources[alias]
+    narrows_rows = not nearest and not _ties_one(condition, alias)
+    if relation.label is Label.PUBLIC and {column.table for column in condition.find_all(exp.Column)} == {alias}:
+        condition.replace(scope.condition(condition))  # narrows the public side only
+    elif relation.label is Label.UNIT and narrows_rows:
+        condition.replace(scope.condition(condition))  # which of their records are put beside each other
+    elif (border := border_of(condition, alias)) is not None and relation.source is not None:
+        tied.borders.append((border, condition))
+    elif narrows_rows and is_of(condition, placed):
+        condition.replace(scope.condition(condition))  # narrows as WHERE does, also behind LEFT JOIN
+    else:
+        tied.pairs.append(_joined_columns(scope, condition, alias))
+        tied.identifying.append(_compared_as_known(scope, *tied.pairs[-1]))
+
+
+def _found_once(scope: Scope, alias: str, source: str, tied: _Ties, groups: tuple[tuple[str, str], ...]) -> Unique:
+    """What must hold of a public relation so that a record finds one row of it, or one in each group."""
+    borders = [border for border, _ in tied.borders]
+    if tied.pairs and not groups and not _is_interval(borders):
+        for _, condition in tied.borders:  # of the one row that the equalities find
+            condition.replace(scope.condition(condition))
+        borders = []
+    interval, meet = _interval(scope, alias, borders, several=bool(groups)) if borders else (None, True)
+    columns = groups if borders and interval is None else tuple(tied.identifying)
+    return Unique(source, columns, interval, meet, groups)
 
 
 def _refuse_later(scope: Scope, condition: exp.Expr, placed: Sequence[str]) -> None:
