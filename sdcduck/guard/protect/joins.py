@@ -24,6 +24,7 @@ _TIES = (
     "tie it to the others by a column of its own, {0}.x = .., or by both borders of an interval, "
     "or group by what tells its rows apart"
 )
+_NOT_BY_ITSELF = (exp.Query, exp.Placeholder, exp.Parameter, exp.Lambda)
 _INTERVALS = ("whole", "decimal", "real", "date", "timestamp")
 
 
@@ -328,7 +329,7 @@ def _border(scope: Scope, alias: str, one: Border) -> str:
 
 
 def _own_groups(scope: Scope, alias: str) -> tuple[tuple[str, str], ...]:
-    """The name and the SQL of the columns of a public relation that are group keys, whether they tell its rows apart.
+    """What of a public relation alone are group keys, as written and as its SQL, whether they tell its rows apart.
 
     ::
 
@@ -339,17 +340,28 @@ def _own_groups(scope: Scope, alias: str) -> tuple[tuple[str, str], ...]:
     one of them twice, and noise that is drawn is for records that are in one group.
     """
     holds = scope.policy.privacy.holds or is_per_unit(scope)
-    return () if holds else tuple((key.name, identifier(key.name)) for key in _keys_of(scope, alias))
+    return () if holds else tuple((key.name or _bare(key), _bare(key)) for key in _keys_of(scope, alias))
 
 
-def _keys_of(scope: Scope, alias: str) -> list[exp.Column]:
-    """The columns of a relation that are group keys, where there are no subtotals."""
+def _bare(key: exp.Expr) -> str:
+    """The SQL of something of one relation, for that alone."""
+    return key.transform(lambda node: exp.column(node.name, quoted=True) if isinstance(node, exp.Column) else node).sql(
+        "duckdb"
+    )
+
+
+def _keys_of(scope: Scope, alias: str) -> list[exp.Expr]:
+    """The group keys that are of a relation alone, columns or worked out of them, where there are no subtotals."""
     group = scope.select.args.get("group")
     if group is None or any(value for part, value in group.args.items() if part not in ("expressions", "all")):
         return []
     if group.find(exp.Cube, exp.Rollup, exp.GroupingSets) is not None:
         return []
-    return [key for key in grouped(scope) if isinstance(key, exp.Column) and key.table == alias]
+    return [
+        key
+        for key in grouped(scope)
+        if {column.table for column in key.find_all(exp.Column)} == {alias} and not key.find(*_NOT_BY_ITSELF)
+    ]
 
 
 def _check_nearest(scope: Scope, alias: str, identifying: Sequence[tuple[str, str]], borders: Sequence[Border]) -> None:
