@@ -220,20 +220,16 @@ def compared(cells: pa.Table) -> list[Alternative]:
 
 def _risk(cells: pa.Table, shown: pa.ChunkedArray) -> float:
     """The share of primary cells that are guessed rightly by who knows what most often stands behind a shown number."""
-    table = pa.table({"shown": shown, "true": cells["_original"].cast(pa.int64())})
-    pairs = table.append_column("one", pa.array([1] * table.num_rows, pa.int64()))
-    behind = pairs.group_by(["shown", "true"]).aggregate([("one", "sum")])
-    best: dict[int | None, tuple[int, int]] = {}
-    for row in behind.to_pylist():
-        often = (-row["one_sum"], row["true"])  # of two that are as frequent, the smaller one
-        best[row["shown"]] = min(best.get(row["shown"], often), often)
-    primary = (
-        table.filter(pc.equal(cells["_status"], "primary")).group_by(["shown", "true"]).aggregate([([], "count_all")])
-    )
-    rows = primary.to_pylist()
-    right = sum(row["count_all"] for row in rows if best[row["shown"]][1] == row["true"])
-    of = sum(row["count_all"] for row in rows)
-    return right / of if of else 0.0
+    table = pa.table({"shown": shown, "true": cells["_original"].cast(pa.int64()), "status": cells["_status"]})
+    # Of two numbers that are as often behind a shown one, the smaller one is guessed.
+    by = [("often", "descending"), ("true", "ascending")]
+    pairs = table.group_by(["shown", "true"]).aggregate([([], "count_all")]).rename_columns(["shown", "true", "often"])
+    guesses = pairs.sort_by(by).group_by("shown", use_threads=False).aggregate([("true", "first")])
+    primary = table.filter(pc.equal(table["status"], "primary"))
+    if not primary.num_rows:
+        return 0.0
+    place = pc.index_in(primary["shown"], guesses["shown"].combine_chunks())
+    return float(pc.mean(pc.equal(guesses["true_first"].take(place), primary["true"])).as_py())
 
 
 def _loss(cells: pa.Table, shown: pa.ChunkedArray) -> float:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from sdcduck.methods.synthesis.regressions import Fitted, Predictor, _classes, _line, _nearest, _scores
+from sdcduck.methods.synthesis.regressions import Fitted, Predictor, _classes, _line, _linear, _nearest, _scores
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "synthpop" / "SD2011_12vars.csv.gz"
 
@@ -235,6 +235,21 @@ def test_a_stored_model_draws_the_same_and_must_be_sound(con: duckdb.DuckDBPyCon
         con.execute("UPDATE sdc.synth_models SET arrays = ?", [sink.getvalue().to_pybytes()])
         with pytest.raises(duckdb.Error, match="the stored model is damaged"):
             con.execute("FROM sdc_synth_records(model := 'm', seed := 1)").fetchall()
+
+
+@pytest.mark.parametrize(("is_number", "changed", "expected"), [(0, 0, 3.0), (1, 0, 3.0), (1, 1, 1 + (7 - 0.5) * 2)])
+def test_codes_that_a_stored_model_has_no_effects_of(is_number: int, changed: int, expected: float) -> None:
+    """Effects [intercept, centre or first, ..]: what lies behind the arrays is not read."""
+    terms, fields = np.array([[0, 1, is_number]]), np.array([[1, 1, 0, 1, 0, 0, 0, 0]])
+    effects = np.array([1.0, 0.5, 2.0, 2.0])
+    arrays = (
+        np.array([[10**6]], np.int32),
+        np.array([[changed]], np.uint8),
+        np.array([[7.0]]),
+        np.zeros(1, np.int64),
+        np.ones(3),
+    )
+    assert _linear(0, 0, 0, fields, terms, effects, *arrays) == expected
 
 
 def test_some_columns_of_some_records(jobs: duckdb.DuckDBPyConnection) -> None:

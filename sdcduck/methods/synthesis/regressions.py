@@ -405,19 +405,20 @@ def new_numbers(model: Model) -> list[int]:
 
 @njit(cache=True, nogil=True)
 def _linear(record, k, regression, fields, terms, effects, codes, changed, results, known_at, known):  # type: ignore[no-untyped-def]
-    """One output of a regression for a record."""
-    outputs = fields[regression, 1]
+    """One output of a regression for a record. Codes of a stored model may be any, so places end at the last one."""
+    outputs, last = fields[regression, 1], len(effects) - 1
     total = effects[fields[regression, 4] + k]
     for term in range(fields[regression, 2], fields[regression, 3]):
         column, at = terms[term, 0], terms[term, 1]
         code = codes[record, column]
         if terms[term, 2] == 0:
-            total += effects[at + (max(code, -1) + 1) * outputs + k]
-        elif code < 0:
-            total += effects[at + 1 + outputs + k]
+            total += effects[min(at + (max(code, -1) + 1) * outputs + k, last)]
+        elif code >= 0 and changed[record, column] > 0:
+            total += (results[record, column] - effects[at]) * effects[at + 1 + k]
+        elif code >= 0 and known_at[column] + code < len(known):
+            total += (known[known_at[column] + code] - effects[at]) * effects[at + 1 + k]
         else:
-            number = results[record, column] if changed[record, column] > 0 else known[known_at[column] + code]
-            total += (number - effects[at]) * effects[at + 1 + k]
+            total += effects[at + 1 + outputs + k]
     return total
 
 
