@@ -218,14 +218,14 @@ CREATE OR REPLACE MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
     'high_s': q + _sdc_t_quantile(0.5 + level / 2, 'infinity'::DOUBLE) * sqrt(t_s)
 };
 
---| sdc_combine(q, v, sigma := NULL, size := 1, confidence := 0.95, pooled := NULL) -> STRUCT
+--| sdc_combine(q, v, sigma := NULL, size := 1, confidence := 0.95, pooled := NULL, proper := false) -> STRUCT
 --| One estimate with its interval from the analyses of m synthetic tables.
 --|
 --| An aggregate: one row for each release, with an estimate and its variance. `t_p = b / m + v`, with Student's t of
 --| `df_p = (m - 1) (1 + m v / b)^2` degrees of freedom, holds always; it needs two releases. `t_s = v (size + 1 / m)` holds
 --| for a Poisson synthesis, and for records that are all synthetic and learnt from a simple random sample; there it works
---| with a single release. It ignores the noise that sigma adds, so it is NULL unless you say `sigma := 0`. NULL estimates
---| or variances are an error.
+--| with a single release; of records drawn with `proper := true` it is `v (size + (1 + size) / m)`. It ignores the noise that
+--| sigma adds, so it is NULL unless you say `sigma := 0`. NULL estimates or variances are an error.
 --|
 --| With `pooled := m` there is one row, the analysis of m releases that were added up or averaged beforehand. Nothing is
 --| known of the variance between them, so that only `t_s` is given.
@@ -236,6 +236,7 @@ CREATE OR REPLACE MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
 --| @arg size DOUBLE: records of one release, as a multiple of the original number
 --| @arg confidence DOUBLE: of the intervals
 --| @arg pooled BIGINT: number of releases that the one row is an analysis of; NULL: each row is one release
+--| @arg proper BOOLEAN: whether the records were drawn with `proper := true`
 --| @was level: confidence
 --| @column m BIGINT: number of releases
 --| @column q DOUBLE: the mean of the estimates
@@ -257,7 +258,7 @@ CREATE OR REPLACE MACRO _sdc_combined(m, q, b, v, t_p, df_p, t_s, level) AS {
 --| --+--------+--------+------+--------+-------
 --| 3 | 1.0333 | 0.0478 | 75.5 | 0.5979 | 1.4687
 --| @source Raab, Nowok & Dibben (2016); Reiter (2003); Jackson, Mitra, Francis & Dove (2022)
-CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, confidence := 0.95, pooled := NULL, level := NULL) AS
+CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, confidence := 0.95, pooled := NULL, proper := false, level := NULL) AS
     CASE
         WHEN _sdc_with_python('') IS NULL THEN NULL
         WHEN count(*) <> count(q) OR count(*) <> count(v) THEN error('sdc_combine: an estimate or its variance is NULL')
@@ -279,6 +280,9 @@ CREATE OR REPLACE MACRO sdc_combine(q, v, sigma := NULL, size := 1, confidence :
                 WHEN _sdc_variance_between(q) = 0 THEN 'infinity'::DOUBLE
                 ELSE (count(*) - 1) * (1 + count(*) * avg(v) / _sdc_variance_between(q)) ** 2
             END,
-            CASE WHEN sigma = 0 THEN avg(v) * (size + 1 / coalesce(pooled::BIGINT, count(*))) END,
+            CASE
+                WHEN sigma = 0
+                    THEN avg(v) * (size + (CASE WHEN proper THEN 1 + size ELSE 1 END) / coalesce(pooled::BIGINT, count(*)))
+            END,
             coalesce(level, confidence)::DOUBLE)
     END;

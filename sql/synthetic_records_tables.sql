@@ -1,6 +1,6 @@
 -- Synthetic records: the functions that need Python.
 
---| sdc_synth_records(source := NULL, columns := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := NULL, seed := NULL) -> TABLE
+--| sdc_synth_records(source := NULL, columns := [], rows := NULL, subset := NULL, share := NULL, details := false, model := NULL, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := NULL, proper := false, seed := NULL) -> TABLE
 --| Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn before.
 --|
 --| A tree is fitted to the original records; a synthetic record walks down it with what it already has, and takes the
@@ -41,6 +41,7 @@
 --| @arg weight VARCHAR: 'weighted_abs': column of weights in these sums
 --| @arg near_constant BOOLEAN: false: no predictors that hardly vary, which have one value, or so few (at most one to a hundred records) that the first is more than 19 times as frequent as the second
 --| @arg unique_copies BOOLEAN: whether a record may equal an original one that is unique on the columns drawn and `by`. NULL: such a record is drawn again, up to 100 times, unless more than a quarter of all are copies, because values are too fine; `details` says which are left; false: none may, or the statement fails; true: as drawn, as in synthpop. It is about records that are wholly synthetic, before `bounds_where`
+--| @arg proper BOOLEAN: learns from as many records drawn with replacement, of each stratum, so that records of several seeds differ by what the original ones leave open of the population, too, as with `proper = TRUE` in synthpop
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
 --| @was targets: columns
 --| @column .. as in `source`: its columns
@@ -58,7 +59,7 @@
 --| South  | m   |  37 |   1591
 --| @source Reiter (2005); R package synthpop; Bowen et al. (2022), PSD, for noise, bounds and leaf diversity; Geyer et al. (2022), PSD, for partial synthesis
 
---| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := NULL, replace := false, seed := NULL) -> TABLE
+--| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := NULL, proper := false, replace := false, seed := NULL) -> TABLE
 --| Fits a model of synthetic records and stores it in the database: records can be drawn later, without the source.
 --|
 --| The model is stored as arrays (tree nodes, and the values of the donors in their leaves), never as code. **It holds

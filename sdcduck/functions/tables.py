@@ -1596,8 +1596,8 @@ def synth_model(
     bounds_where: Mapping[str, Any] | None = None, non_negative: Sequence[str] = (),
     round_to: Mapping[str, Any] | None = None, redraws: int = 3, derived: Mapping[str, Any] | None = None,
     train_rows: int | None = None, max_categories: int | None = None, count_zero: bool = True,
-    weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None, replace: bool = False,
-    seed: int | None = None
+    weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None, proper: bool = False,
+    replace: bool = False, seed: int | None = None
 ) -> DuckDBPyRelation:
     """Fits a model of synthetic records and stores it in the database: records can be drawn later, without the
     source."""
@@ -1626,7 +1626,7 @@ def synth_records(
     non_negative: Sequence[str] = (), round_to: Mapping[str, Any] | None = None, redraws: int = 3,
     derived: Mapping[str, Any] | None = None, train_rows: int | None = None, max_categories: int | None = None,
     count_zero: bool = True, weight: str | None = None, near_constant: bool = True, unique_copies: bool | None = None,
-    seed: int | None = None
+    proper: bool = False, seed: int | None = None
 ) -> DuckDBPyRelation:
     """Synthetic records: column after column, each drawn from the donors in a leaf of a tree on the columns drawn
     before."""

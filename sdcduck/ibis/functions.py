@@ -134,6 +134,7 @@ def sdc_combine(
     size: float = 1,
     confidence: float = 0.95,
     pooled: int | None = None,
+    proper: bool = False,
 ) -> ir.StructScalar:
     """One estimate with its interval from the analyses of m synthetic tables.
 
@@ -144,6 +145,7 @@ def sdc_combine(
         size: records of one release, as a multiple of the original number.
         confidence: of the intervals.
         pooled: number of releases that the one row is an analysis of; NULL: each row is one release.
+        proper: whether the records were drawn with `proper := true`.
     """
 
 

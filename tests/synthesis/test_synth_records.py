@@ -1033,6 +1033,26 @@ def test_records_with_equal_weights_keep_weighted_totals(weighed: duckdb.DuckDBP
 # --- inference from several files ------------------------------------------------------------------------------------
 
 
+def test_proper_synthesis_learns_from_records_drawn_with_replacement(con: duckdb.DuckDBPyConnection) -> None:
+    """The share of a value among very many synthetic records is that of the records it was learnt from."""
+    con.execute("CREATE TABLE halves AS SELECT i % 2 = 0 AS a, i % 20 AS s FROM range(100) t(i)")
+    shares: dict[bool, list[float]] = {}
+    for proper in (False, True):
+        call = f"sdc_synth_records('(SELECT a FROM halves)', rows := 20000, unique_copies := true, proper := {proper}, seed := "
+        shares[proper] = [con.execute(f"SELECT avg(a::INTEGER) FROM {call}{s})").fetchall()[0][0] for s in range(12)]
+    assert np.var(shares[False], ddof=1) < 4 * 0.25 / 20000
+    assert (
+        0.25 / 100 / 2.5 < np.var(shares[True], ddof=1) < 0.25 / 100 * 2.5
+    )  # chi-squared of 11 / 11: .24 to 2.43 but for 1 %
+    kept = "SELECT s, count(*) FROM sdc_synth_records('halves', by := ['s'], proper := true, seed := 1) GROUP BY s"
+    assert {n for _, n in con.execute(kept).fetchall()} == {5}
+    con.execute("FROM sdc_synth_model('m', 'halves', method := 'parametric', proper := true, seed := 2)").fetchall()
+    rows = "SELECT * FROM sdc_synth_records({}, seed := 2) ORDER BY ALL"
+    stored = con.execute(rows.format("model := 'm'")).fetchall()
+    assert stored == con.execute(rows.format("'halves', method := 'parametric', proper := true")).fetchall()
+    assert stored != con.execute(rows.format("'halves', method := 'parametric'")).fetchall()
+
+
 def test_intervals_from_several_files_cover_the_truth(con: duckdb.DuckDBPyConnection) -> None:
     # 400 samples of 100 from a population of mean 0, each a stratum of its own; m = 3.
     con.execute("SELECT setseed(0.5)")
@@ -1042,14 +1062,18 @@ def test_intervals_from_several_files_cover_the_truth(con: duckdb.DuckDBPyConnec
     """)
     analyses = " UNION ALL ".join(
         "SELECT sample, avg(y) AS q, var_samp(y) / count(*) AS v FROM "
-        f"sdc_synth_records('samples', columns := {{}}, by := ['sample'], seed := {seed}) GROUP BY sample"
+        f"sdc_synth_records('samples', columns := {{}}, by := ['sample'], proper := PROPER, seed := {seed}) GROUP BY sample"
         for seed in (1, 2, 3)
     )
-    for targets, low, high, width in ((["y"], "low_p", "high_p", 4 / 3), (["y", "x"], "low_s", "high_s", 4 / 3)):
+    # Of proper ones the variance of a sample comes once more, of which another third stays.
+    for targets, proper, rule, width in (
+        (["y"], False, "p", 4 / 3), (["y", "x"], False, "s", 4 / 3), (["y", "x"], True, "s", 5 / 3), (["y", "x"], True, "p", 5 / 3),
+    ):  # fmt: skip
+        low, high, drawn = f"low_{rule}", f"high_{rule}", analyses.replace("PROPER", str(proper))
         covered, narrow, ratio = con.execute(f"""
             SELECT avg((0 BETWEEN c.{low} AND c.{high})::INTEGER), avg((abs(c.q) < 1.96 * sqrt(c.v))::INTEGER),
                 var_samp(c.q) * 100
-            FROM (SELECT sdc_combine(q, v, sigma := 0) AS c FROM ({analyses.replace("{}", str(targets))}) GROUP BY sample)
+            FROM (SELECT sdc_combine(q, v, sigma := 0, proper := {proper}) AS c FROM ({drawn.replace("{}", str(targets))}) GROUP BY sample)
         """).fetchall()[0]
         # Four standard errors of a share of 400; the variance is that of a sample, and a third of it once more.
         assert covered == pytest.approx(0.95, abs=4 * math.sqrt(0.95 * 0.05 / 400))

@@ -22,6 +22,7 @@ from sdcduck.methods.synthesis.records import (
     canonical_order,
     fit,
     random_subset,
+    with_replacement,
 )
 from sdcduck.methods.synthesis.regressions import CATEGORIES, MOST_TERMS, Predictor, terms_of
 from sdcduck.methods.synthesis.regressions import METHODS as REGRESSIONS
@@ -36,7 +37,7 @@ from sdcduck.udfs.synthesis.plan import (
 )
 
 _MOST_STRATA = 10_000
-_SHARE, _TRAIN = 0, 1  # what records are chosen for
+_SHARE, _TRAIN, _PROPER = 0, 1, 2  # what records are chosen for, and of strata from here on
 PURPOSE = "synthetic records"
 
 
@@ -270,6 +271,10 @@ def fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> 
         for place, others in plan.predictors.items()
     }
     _check_regressions(plan, columns, predictors, strata)
+    if plan.proper:
+        strata = [
+            records[with_replacement(stream, len(records), _PROPER + place)] for place, records in enumerate(strata)
+        ]
     model = fit(
         columns, plan.visit, predictors, strata, plan.by, _treatments(plan, columns, training), method=plan.method,
         smallest_leaf=plan.smallest_leaf, count_zero=plan.count_zero, joint=plan.joint,

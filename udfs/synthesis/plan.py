@@ -82,6 +82,7 @@ class Plan:
         subset: condition on the records to be synthesised, or None.
         partial: whether other columns or records stay as they are.
         unique_copies: whether a record may equal an original one that is unique; None: as few as possible.
+        proper: whether the model learns from records drawn with replacement.
     """
 
     relation: Source
@@ -110,6 +111,7 @@ class Plan:
     share: float | None
     partial: bool
     unique_copies: bool | None
+    proper: bool
     seed: int | None
 
     @property
@@ -374,12 +376,12 @@ def _predictors(
 # What `sdc_synth_records` and `sdc_synth_model` both take, in this order.
 ARGUMENT_DEFAULTS: tuple[Any, ...] = (
     [], '"cart"', "[]", None, 5, None, 20, [0.0], None, [], None, 3, None, None, None, True, [], None, None, True,
-    None,
+    None, False,
 )  # fmt: skip
 ARGUMENT_NAMES = (
     "by", "method", "visit", "predictors", "minbucket", "smoothing", "groups", "exclude", "bounds", "non_negative",
     "round_to", "redraws", "derived", "train_rows", "max_categories", "count_zero",
-    "joint", "bounds_where", "weight", "near_constant", "unique_copies",
+    "joint", "bounds_where", "weight", "near_constant", "unique_copies", "proper",
 )  # fmt: skip
 
 
@@ -468,7 +470,7 @@ def read_plan(
     bounds: str | None, non_negative: list[str] | None, round_to: str | None, redraws: int | None,
     derived: str | None, train_rows: int | None, max_categories: int | None, count_zero: bool | None,
     joint: list[str] | None, bounds_where: str | None, weight: str | None, near_constant: bool | None,
-    unique_copies: bool | None,
+    unique_copies: bool | None, proper: bool | None,
 ) -> Plan:  # fmt: skip
     """The arguments, checked.
 
@@ -538,5 +540,6 @@ def read_plan(
         share=drawn,
         partial=partial,
         unique_copies=_unique_copies(unique_copies, partial=partial, bounds_where=bounds_where),
+        proper=bool(proper),
         seed=seed,
     )

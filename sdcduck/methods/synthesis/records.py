@@ -266,6 +266,16 @@ def random_subset(seed: int, records: int, size: int, purpose: int) -> NDArray[n
     return chosen
 
 
+def with_replacement(seed: int, records: int, purpose: int) -> NDArray[np.int64]:
+    """So many of the records 0, 1, .., drawn by chance, some of them several times; in order."""
+    bits = random_bits(
+        np.full(records, _SUBSET + purpose, np.uint64), np.arange(records), np.zeros(records, np.int64),
+        np.full(records, seed, np.int64),
+    )  # fmt: skip
+    drawn: NDArray[np.int64] = np.sort((bits % np.uint64(max(records, 1))).astype(np.int64))
+    return drawn
+
+
 _SUBSET = 2**63  # key of the stream that chooses records; those of columns are small
 
 
