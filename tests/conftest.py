@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import inspect
 import os
 import time
 from collections.abc import Iterator
@@ -14,9 +15,9 @@ import pytest
 from compiled_once import wait_for_each_other
 from effort import OF_NO_DATABASE, OF_NUMBERS, OLDER, in_turn, of_no_database, times
 from hypothesis import settings
+from one_database import OneDatabase, leaves_what_is_not_seen
 
 import sdcduck
-from sdcduck.quoting import identifier
 
 # The same examples in each run, so that what lands is what was tried; `make fuzz` draws others. No deadline: a busy
 # machine is no fault of an example. As they are the same, each run finds what the first one found with them: so there are
@@ -99,12 +100,22 @@ SECRET = "the secret of the tests"
 _SHARED = Path(os.environ.get("SDCDUCK_SHARED", Path(__file__).resolve().parents[2] / "shared"))
 
 
+@pytest.fixture(scope="module")
+def one_database() -> Iterator[OneDatabase]:
+    """What `con` takes its database from."""
+    one = OneDatabase(SECRET)
+    yield one
+    one.close()
+
+
 @pytest.fixture
-def con() -> Iterator[duckdb.DuckDBPyConnection]:
-    """An in-memory database with the SQL functions."""
-    connection = sdcduck.connect(secret=SECRET)
-    yield connection
-    connection.close()
+def con(request: pytest.FixtureRequest, one_database: OneDatabase) -> Iterator[duckdb.DuckDBPyConnection]:
+    """An in-memory database with the SQL functions, and nothing else."""
+    if not leaves_what_is_not_seen(inspect.getsource(request.module)):
+        yield one_database.emptied()
+    else:
+        with sdcduck.connect(secret=SECRET) as connection:
+            yield connection
 
 
 @pytest.fixture(scope="module")
@@ -112,27 +123,6 @@ def lasting() -> Iterator[duckdb.DuckDBPyConnection]:
     """The same for all tests of a module and all examples of a property, which make their tables anew."""
     with sdcduck.connect(secret=SECRET) as connection:
         yield connection
-
-
-_OF_EVERY_DATABASE = frozenset(["settings", "ptables", "ptable_intervals"])
-
-
-@pytest.fixture
-def emptied(lasting: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """The same without the tables and views that the test before left: to open one anew takes longer than most tests.
-
-    What was stored by our functions goes, too, but for p-tables and settings. A module says that it can do with that by
-    a fixture ``con`` of its own, which is this one.
-    """
-    left = """
-        SELECT 'VIEW', schema_name, view_name, 0 FROM duckdb_views() WHERE NOT internal AND schema_name = 'main'
-        UNION ALL SELECT 'TABLE', schema_name, table_name, estimated_size FROM duckdb_tables() WHERE NOT internal"""
-    for kind, schema, name, rows in lasting.execute(left).fetchall():
-        if schema != "sdc":
-            lasting.execute(f"DROP {kind} {identifier(schema)}.{identifier(name)}")
-        elif rows and name not in _OF_EVERY_DATABASE:
-            lasting.execute(f"DELETE FROM sdc.{identifier(name)}")
-    return lasting
 
 
 @pytest.fixture(scope="session")

@@ -14,12 +14,6 @@ RENAMED = [one for one in sql_functions() if one.renamed or one.former]
 CHANGELOG = (Path(__file__).parent.parent / "CHANGELOG.md").read_text(encoding="utf-8")
 
 
-@pytest.fixture
-def con(emptied: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """One for all tests here."""
-    return emptied
-
-
 def test_the_guard_opens_under_its_old_name(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("CREATE TABLE regions AS SELECT range AS region FROM range(3)")
     con.execute("FROM sdc_declare_public('regions')").fetchall()

@@ -13,15 +13,17 @@ from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
 from time import monotonic, perf_counter
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 from weakref import ReferenceType, WeakSet, ref
 
 import duckdb
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.progress import Progress
 
 SILENCE = 1.0
 """Seconds without a question after which the work asks itself whether anybody still waits."""
@@ -53,6 +55,17 @@ class Display(Protocol):
         """The work is over, at whatever share."""
 
 
+def _progress(console: Console | None) -> Progress:
+    # Loaded when the first line is shown: most processes show none, and it takes a tenth of a second.
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
+        console=console or Console(stderr=True), transient=True, auto_refresh=False, speed_estimate_period=60,
+    )  # fmt: skip
+
+
 class Bar:
     """A line on the terminal with the share done and the time left, for work of more than two seconds."""
 
@@ -67,11 +80,7 @@ class Bar:
         if self._bar is None:
             if perf_counter() - self._began < self._after or share >= 1:
                 return
-            self._bar = Progress(
-                TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn(),
-                console=self._console or Console(stderr=True), transient=True, auto_refresh=False,
-                speed_estimate_period=60,
-            )  # fmt: skip
+            self._bar = _progress(self._console)
             self._bar.start()
             self._task = self._bar.add_task(self._title, total=1.0)
         self._bar.update(self._task, completed=share, refresh=True)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from effort import times
+from effort import LONG, times
 from private_people import RECORDS, made
 from scipy.stats import beta
 
@@ -166,22 +166,43 @@ def told_apart(
     return least_epsilon(*statistics, delta=float(declared["delta"]))
 
 
+SMALLER = "Laplace, for it is the smaller"
+
+
 def declaration(noise: str, **other: str) -> dict[str, str]:
     """Where one question is all there may be, Laplace noise is the smaller of the two, also where there is a delta."""
     return {
-        "epsilon": "3" if "smaller" in noise else "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": WITH_AGES,
+        "epsilon": "3" if noise == SMALLER else "100", "per_question": "3", "delta": "0" if noise == "Laplace" else "1e-5", "domains": WITH_AGES,
         "bounds": "{'income': [-6000, 6000]}", **other,
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("noise", ["Laplace", "Gaussian", "Laplace, for it is the smaller"])
-@pytest.mark.parametrize("question", AUDITED)
+@pytest.mark.parametrize(
+    ("question", "noise"),
+    [
+        *((question, noise) for question in AUDITED for noise in ("Laplace", "Gaussian")),
+        *((question, SMALLER) for question in (AUDITED if LONG else ["several at once"])),
+    ],
+)
 def test_neighbours_are_told_apart_no_better_than_was_charged(
     guard_over: Callable[..., Guard], question: str, noise: str
 ) -> None:
     _, other = AUDITED[question]
     found = told_apart(guard_over, question, (records(ONE), records(other)), **declaration(noise))
     assert 0.05 < found <= 3  # what it sees is enough to see what is too much
+
+
+@pytest.mark.parametrize("question", AUDITED)
+def test_laplace_noise_that_is_the_smaller_has_the_law_of_that_without_a_delta(
+    guard_over: Callable[..., Guard], question: str
+) -> None:
+    """So what is drawn above of the one tells as much of the other."""
+    costs = []
+    for noise in ("Laplace", SMALLER):
+        guard = guard_over(records(ONE), **declaration(noise))
+        costs.append(guard._releases._cost(guard.rewritten(AUDITED[question][0])[0])[1])
+    assert costs[0] == costs[1]
+    assert not costs[0].gaussian
 
 
 @pytest.mark.parametrize("question", SEEN_IF_HALVED)

@@ -9,12 +9,6 @@ import duckdb
 import pytest
 
 
-@pytest.fixture
-def con(emptied: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """One for all tests here."""
-    return emptied
-
-
 def levels(con: duckdb.DuckDBPyConnection, pairs: str, arguments: str = "") -> list[tuple[Any, ...]]:
     con.execute(f"CREATE OR REPLACE TABLE geo AS SELECT * FROM (VALUES {pairs}) geo(child, parent)")
     return con.execute(f"FROM sdc_levels('geo'{arguments})").fetchall()

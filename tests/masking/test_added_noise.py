@@ -16,12 +16,6 @@ TAX = ("AFNLWGT", "AGI", "FEDTAX", "STATETAX")
 
 
 @pytest.fixture
-def con(emptied: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """One for all tests here."""
-    return emptied
-
-
-@pytest.fixture
 def people(con: duckdb.DuckDBPyConnection) -> None:
     """Three correlated columns: x normal, y whole numbers, z nearly x."""
     chance = np.random.default_rng(5)

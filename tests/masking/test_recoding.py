@@ -8,12 +8,6 @@ import duckdb
 import pytest
 
 
-@pytest.fixture
-def con(emptied: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """One for all tests here."""
-    return emptied
-
-
 def recoded(con: duckdb.DuckDBPyConnection, values: str, rule: str, more: str = "") -> list[tuple[object, ...]]:
     """What becomes of a column x that holds these values, in their order."""
     source = f"(SELECT unnest([{values}]) AS x, generate_subscripts([{values}], 1) AS place)".replace("'", "''")

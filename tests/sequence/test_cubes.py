@@ -31,12 +31,6 @@ Boxes = list[list[tuple[int, int]]]
 
 
 @pytest.fixture
-def con(emptied: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """One for all tests here."""
-    return emptied
-
-
-@pytest.fixture
 def shops(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.execute(SHOPS)
     return con

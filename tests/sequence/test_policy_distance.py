@@ -18,12 +18,6 @@ import sdcduck
 KINDS = "{'age': 'interval', 'sex': 'nominal', 'dept': 'nominal', 'ailment': {'taxonomy': 'ailments'}}"
 
 
-@pytest.fixture
-def con(emptied: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """One for all tests here."""
-    return emptied
-
-
 def _make_hospital(con: duckdb.DuckDBPyConnection) -> None:
     con.execute("""
         CREATE TABLE ailments AS FROM (VALUES ('Ailment', NULL), ('Heart-Disease', 'Ailment'), ('Cancer', 'Ailment'),

@@ -17,12 +17,6 @@ MEN = "(SELECT * EXCLUDE row FROM published WHERE sex = ''M'')"
 
 
 @pytest.fixture
-def con(emptied: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
-    """One for all tests here."""
-    return emptied
-
-
-@pytest.fixture
 def hospital(con: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyConnection:
     con.execute("""
         CREATE TABLE ailments AS FROM (VALUES ('Ailment', NULL), ('Heart-Disease', 'Ailment'), ('Cancer', 'Ailment'),
