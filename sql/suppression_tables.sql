@@ -67,7 +67,7 @@
 --| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
---| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
+--| @arg weight VARCHAR: column or expression of the source, the sampling weight: the sum that the rules look at is published weighted, as sum(x * w), contributions are x
 --| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
 --| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say

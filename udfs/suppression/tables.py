@@ -71,6 +71,7 @@ from sdcduck.udfs.suppression.rules import (
     checked_condition,
     marked_cells,
     read_rules,
+    with_amounts,
     with_structural_zeros,
 )
 from sdcduck.udfs.suppression.tau_argus import plan_write_tau_argus
@@ -85,7 +86,7 @@ def plan_primary(session: Session, text: str | None, rule_set: str | None, *argu
     (extend_zeros, structural_zeros, *given), found = completed(cursor, rule_set, _OF_CELLS, arguments)
     with naming(found):
         rules = read_rules(*given)
-        publication = publication.counted(rules.freq)
+        publication = with_amounts(cursor, publication.counted(rules.freq), rules)
         checked_condition(cursor, publication, rules.primary_if, "primary_if")
         wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
         publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
