@@ -43,6 +43,7 @@ from sdcduck.udfs.publication import (
 from sdcduck.udfs.record_rules import RECORD_RULES
 from sdcduck.udfs.rule_sets import completed, naming
 from sdcduck.udfs.suppression.cross_tables import plan_write_table
+from sdcduck.udfs.suppression.earlier import beside
 from sdcduck.udfs.suppression.exchange import plan_sdmx
 from sdcduck.udfs.suppression.export import plan_export
 from sdcduck.udfs.suppression.pattern import (
@@ -182,7 +183,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, rules: st
         except BaseException:
             cursor.rollback()
             raise
-        return _summary(called, pattern, told)
+        return _summary(called, pattern, told, beside(cursor, called, publication.query, call.earlier))
 
     return Rows(publish)
 
@@ -227,7 +228,7 @@ def _numbers(session: Session, call: Call, measure: Measure) -> tuple[NDArray[np
     return z, y
 
 
-def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
+def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_], others: list[str]) -> pa.Table:
     inner = pattern.inner
     values = inner.size
     shown = ~pattern.suppressed & ~pattern.hidden
@@ -250,6 +251,7 @@ def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
             "saved_cells": pa.array([None if pattern.saved is None else pattern.saved[0]], pa.int64()),
             "saved_cost": pa.array([None if pattern.saved is None else pattern.saved[1]], pa.float64()),
             "search_ended": pa.array([pattern.ended], pa.bool_()),
+            "beside": pa.array([", ".join(others) or None], pa.string()),
         }
     )
 
