@@ -17,7 +17,7 @@
 --| @arg dominance list of pairs (n, k): cells whose n largest contributors have k per cent of the total fail; NULL: no rule
 --| @arg p_percent DOUBLE: cells whose second contributor can tell the first one's value to within p per cent fail; NULL: no rule
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
---| @arg weight VARCHAR: column or expression of the source, the sampling weight
+--| @arg weight VARCHAR: column or expression of the source, the sampling weight: sums are weighted then, as sum(x * w), contributions are x
 --| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible
 --| @arg hide BOOLEAN: whether cells that fail are hidden, and margins made of the others
 --| @arg freq VARCHAR: a sum(..) column that counts records, where the table was counted before

@@ -67,7 +67,7 @@
 --| @arg freq VARCHAR: the count(..) column that `max_count` looks at, or the sum(..) of numbers of records where the table was counted before; the first count(..) when NULL
 --| @arg contributor VARCHAR: column or expression of the source, whose a record is; NULL: every record is somebody else's
 --| @arg not_counted VARCHAR[]: contributors that do not count for `min_contributors`
---| @arg weight VARCHAR: column or expression of the source, the sampling weight; contributions stay unweighted, totals not
+--| @arg weight VARCHAR: column or expression of the source, the sampling weight: the sum that the rules look at is published weighted, as sum(x * w), contributions are x
 --| @arg k_disclosure BIGINT: protects the difference of every two cells, one within the other, where at most so many persons are left: together these would learn that all others have the attribute (0: everybody would); NULL: off
 --| @arg singleton VARCHAR: protection against those who know their own value: none, anySum, anySumNOTprimary, anySum0, subSum, subSpace for counts (NULL: anySum; anySumNOTprimary with `k_disclosure`); none, sub2Sum, num and up to five letters (numttHTT) with a rule on contributors (NULL: numttHTT)
 --| @arg forced_if VARCHAR: condition on the columns of a cell, and on `level`: these are published whatever the rules say
@@ -130,14 +130,15 @@
 --| @column saved_cells BIGINT: secondary cells that `improve` did without; negative where it took several cheap ones for a dear one (NULL without `improve`)
 --| @column saved_cost DOUBLE: what they are worth: counts or absolute values, times `cost` if given (NULL without `improve`)
 --| @column search_ended BOOLEAN: whether `improve` made all of its trials; false: `search_seconds` were over before (NULL without `improve`)
+--| @column beside VARCHAR: other publications of the same tables that this one was not suppressed with: both together may tell what each of them hides (see `after`); NULL: none
 --| @example
 --| FROM sdc_publish('by_region', $$
 --|     SELECT region, sex, count(*) AS n FROM people GROUP BY CUBE (region, sex)
 --| $$, max_count := 1);
 --| @output
---| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells | narrow_cells |        share_shown | saved_cells | saved_cost | search_ended
---| ----------+-------------+-------+---------------+-----------------+--------------+--------------+--------------------+-------------+------------+-------------
---| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |        NULL |       NULL |         NULL
+--| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells | narrow_cells |        share_shown | saved_cells | saved_cost | search_ended | beside
+--| ----------+-------------+-------+---------------+-----------------+--------------+--------------+--------------------+-------------+------------+--------------+-------
+--| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |        NULL |       NULL |         NULL |   NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
 
 --| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := 5, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE

@@ -335,9 +335,43 @@ def _refuse_unless_additive(item: _Node) -> None:
         raise SDCError("a publication has no DISTINCT in its counts and sums: they do not add up from inner cells")
 
 
+def unweighted(
+    cursor: duckdb.DuckDBPyConnection, publication: Publication, measure: Measure, weight: str
+) -> Publication:
+    """The publication with ``_sdc_x`` in its records: what a sum of weighted amounts adds up, before the weight.
+
+    Raises:
+        SDCError: the weight is no expression, or the sum is not one of amounts times the weight.
+    """
+    statement = _parsed(cursor, publication.query)
+    items: list[_Node] = statement["node"]["select_list"]
+    by_name = dict(zip(publication.columns, items, strict=True))
+    [amount] = _arguments(by_name[measure.name])
+    while amount["class"] == "CAST":
+        amount = amount["child"]
+    one, sought = (_parsed(cursor, f"SELECT ({text}\n)")["node"]["select_list"][0] for text in ("1", weight))
+    product = amount["class"] == "FUNCTION" and amount["function_name"] == "*"
+    factors = _arguments(amount) if product else [amount, one]
+    others = [factor for factor in factors if _spelling(factor) != _spelling(sought)]
+    if len(others) != 1:
+        raise SDCError(
+            f"argument 'weight': '{measure.name}' is no sum of weighted amounts, and a sum without weights shows what "
+            f"contributors have: publish sum((..) * ({weight})) AS {identifier(measure.name)}"
+        )
+    dimensions = [by_name[name] for name in publication.dimensions]
+    measures = [by_name[each.name] for each in publication.measures]
+    x = publication.measures.index(measure), others[0]
+    return replace(publication, records=_records(cursor, statement, dimensions, measures, x))
+
+
+def _spelling(node: _Node) -> str:
+    return folded(json.dumps(_bare(node), sort_keys=True))
+
+
 def _records(
-    cursor: duckdb.DuckDBPyConnection, statement: _Node, dimensions: list[_Node], measures: list[_Node]
-) -> str:
+    cursor: duckdb.DuckDBPyConnection, statement: _Node, dimensions: list[_Node], measures: list[_Node],
+    amount: tuple[int, _Node] | None = None,
+) -> str:  # fmt: skip
     node = deepcopy(statement["node"])
     node.update(group_expressions=[], group_sets=[])
     shown = [{**item, "alias": f"_sdc_d{place}"} for place, item in enumerate(dimensions)]
@@ -349,11 +383,14 @@ def _records(
         if item["filter"]:
             shown.append({**item["filter"], "alias": f"_sdc_f{place}"})
         value = f"_sdc_a{place}" if argument else "1"
-        kept.append(f"CASE WHEN _sdc_f{place} THEN {value} END" if item["filter"] else value)
+        within = "CASE WHEN _sdc_f" + str(place) + " THEN {} END" if item["filter"] else "{}"
+        kept.append(f"{within.format(value)} AS _sdc_m{place}")
+        if amount is not None and amount[0] == place:
+            shown.append({**amount[1], "alias": "_sdc_unweighted"})
+            kept.append(f"{within.format('_sdc_unweighted')} AS _sdc_x")
     star = _parsed(cursor, "SELECT * FROM t")["node"]["select_list"][0]
     node["select_list"] = [*shown, star]
-    columns = ", ".join(f"{value} AS _sdc_m{place}" for place, value in enumerate(kept))
-    return f"SELECT *{', ' + columns if columns else ''} FROM ({_text(cursor, statement, node)})"
+    return f"SELECT {', '.join(['*', *kept])} FROM ({_text(cursor, statement, node)})"
 
 
 def clusters(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> list[list[int]]:

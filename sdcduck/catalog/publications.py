@@ -37,11 +37,17 @@ def publication(con: duckdb.DuckDBPyConnection, name: str) -> StoredPublication:
     Raises:
         SDCError: there is none of that name.
     """
-    rows = con.execute("SELECT name, query, arguments, fingerprint FROM sdc.publications").fetchall()
-    for row in rows:
-        if folded(row[0]) == folded(name):
-            return StoredPublication(*row)
-    raise unknown("publication", name, [row[0] for row in rows])
+    stored = publications(con)
+    for one in stored:
+        if folded(one.name) == folded(name):
+            return one
+    raise unknown("publication", name, [one.name for one in stored])
+
+
+def publications(con: duckdb.DuckDBPyConnection) -> list[StoredPublication]:
+    """All stored publications, by name."""
+    rows = con.execute("SELECT name, query, arguments, fingerprint FROM sdc.publications ORDER BY name").fetchall()
+    return [StoredPublication(*row) for row in rows]
 
 
 def store_publication(

@@ -407,7 +407,7 @@ OF_MAXIMUM = "sdc_check_statistics(''{}'', value := ''y'', statistics := [''max'
             FREQ,
         ),
         (
-            "sdc_check_table(''SELECT s, count(*) AS n, sum(y) AS y FROM t GROUP BY s'', weight := ''50'')",
+            "sdc_check_table(''SELECT s, count(*) AS n, sum(y * 50) AS y FROM t GROUP BY s'', weight := ''50'')",
             WEIGHT,
         ),
         (TABLE.format("id", "t, range(20)", ""), SEVERAL),

@@ -165,9 +165,38 @@ def test_weights_make_the_total_and_not_the_contributions(con: duckdb.DuckDBPyCo
     assert rows(con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50))") == [
         ("primary", 110.0)
     ]
+    weighted = query.replace("sum(x)", "sum(x * w)")
     assert rows(
-        con, f"SELECT status, contributed FROM sdc_primary('{query}', dominance := (1, 50), weight := 'w')"
+        con, f"SELECT status, contributed FROM sdc_primary('{weighted}', dominance := (1, 50), weight := 'w')"
     ) == [("open", 400.0)]
+
+
+@pytest.mark.parametrize("written", ["sum(x)", "sum(x * v)", "sum(x + w)", "sum(x) FILTER (w > 0)", "sum(w * w)"])
+def test_a_sum_without_its_weights_is_refused(con: duckdb.DuckDBPyConnection, written: str) -> None:
+    """By its weights a cell of one firm is not that firm's; by what is published it is."""
+    con.execute("CREATE OR REPLACE TABLE sampled AS SELECT 1000 AS x, 30.0 AS w, 30.0 AS v")
+    for call in ("sdc_primary({}, p_percent := 10", "sdc_suppress({}, p_percent := 10", "sdc_check_table({}"):
+        with pytest.raises(duckdb.Error, match=r"publish sum\(\(..\) \* \(W\)\) AS \"x\""):
+            con.execute(
+                f"FROM {call.format(f'$$ SELECT count(*) AS n, {written} AS x FROM sampled $$')}, weight := 'W')"
+            )
+
+
+@pytest.mark.parametrize(
+    "written",
+    ["sum(x * w)", "sum(w * x)", "sum((x * w)::DECIMAL(18, 2))", "sum(x * w) FILTER (x > 0)", "sum(x / 2 * w)"],
+)
+def test_what_contributors_have_is_read_off_the_sum(con: duckdb.DuckDBPyConnection, written: str) -> None:
+    con.execute(
+        "CREATE OR REPLACE TABLE sampled AS SELECT * FROM (VALUES (100, 1.0), (10, 30.0), (-7, 2.0)) sampled(x, w)"
+    )
+    halved = "/ 2" in written
+    found = rows(
+        con,
+        f"SELECT contributed, largest FROM sdc_primary('SELECT count(*) AS n, {written} AS x FROM sampled', p_percent := 10, weight := 'w')",
+    )
+    contributed = 400.0 if "FILTER" in written else 414.0
+    assert found == [(contributed / (1 + halved), [100.0 / (1 + halved), 10.0 / (1 + halved)])]
 
 
 def test_rules_combine_and_say_which(con: duckdb.DuckDBPyConnection) -> None:
@@ -269,9 +298,9 @@ def test_a_value_that_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, va
 @pytest.mark.parametrize("weight", ["-1", "NULL", "'nan'::DOUBLE", "'inf'::DOUBLE", "'heavy'"])
 def test_a_weight_that_is_no_number_is_refused(con: duckdb.DuckDBPyConnection, weight: str) -> None:
     con.execute(f"CREATE OR REPLACE TABLE weighed AS SELECT unnest([1.0, 2.0]) AS x, {weight} AS w")
-    query = "SELECT count(*) AS n, sum(x) AS x FROM weighed"
+    query = "SELECT count(*) AS n, sum(x * TRY_CAST(w AS DOUBLE)) AS x FROM weighed"
     with pytest.raises(duckdb.Error) as caught:
-        con.execute(f"FROM sdc_suppress('{query}', p_percent := 5, weight := 'w')").fetchall()
+        con.execute(f"FROM sdc_suppress('{query}', p_percent := 5, weight := 'TRY_CAST(w AS DOUBLE)')").fetchall()
     assert "a weight is negative, NaN, infinite, NULL or no number" in str(caught.value)
     assert "heavy" not in str(caught.value)
 
@@ -348,10 +377,10 @@ def test_the_order_of_the_rows_does_not_matter(con: duckdb.DuckDBPyConnection) -
 
 @pytest.mark.parametrize("rule", ["p_percent := 10", "pq := (10, 50)", "dominance := [(1, 80)]"])
 def test_a_weight_of_zero_hides_nobody(con: duckdb.DuckDBPyConnection, rule: str) -> None:
-    """The published sum has no weights: a cell of one firm is that firm's, whatever the firm weighs."""
+    """A cell of one firm is that firm's, whatever the firm weighs."""
     con.execute("""CREATE OR REPLACE TABLE weighed AS SELECT * FROM (VALUES
         ('a', 5, 0), ('b', 5, 0), ('b', 1, 1), ('c', 3, 1), ('c', 3, 1), ('c', 3, 1), ('d', 0, 0)) weighed(r, v, w)""")
-    query = "SELECT r, count(*) AS n, sum(v) AS v FROM weighed GROUP BY ROLLUP (r)"
+    query = "SELECT r, count(*) AS n, sum(v * w) AS v FROM weighed GROUP BY ROLLUP (r)"
     marked = f"SELECT r FROM sdc_primary('{query}', {rule}, weight := 'w') WHERE status = 'primary' AND r IS NOT NULL"
     assert con.execute(marked).fetchall() == [("a",), ("b",)]
 

@@ -359,6 +359,25 @@ def test_a_later_publication_keeps_to_an_earlier_one(con: duckdb.DuckDBPyConnect
     assert counties == [("county-1", None), ("county-2", None), ("county-3", 76), ("county-4", 101)]
 
 
+def test_publications_that_are_suppressed_apart_are_named(con: duckdb.DuckDBPyConnection) -> None:
+    """A total beside regions of which one is hidden, and the regions that were shown before, tell it together."""
+    con.execute("""CREATE TABLE few AS SELECT r FROM (VALUES ('a', 1), ('b', 5), ('c', 6)) t(r, n), range(n);
+        CREATE VIEW all_few AS FROM few; CREATE TABLE others AS FROM few""")
+    regions = "SELECT r, count(*) AS n FROM few GROUP BY r"
+    both = "SELECT r, count(*) AS n FROM all_few GROUP BY CUBE (r)"
+    publish = "SELECT beside FROM sdc_publish('{}', $${}$$, max_count := 1{})"
+    assert rows(con, publish.format("regions", regions, "")) == [(None,)]
+    assert rows(con, publish.format("regions", regions, "")) == [(None,)]
+    assert rows(con, publish.format("elsewhere", regions.replace("few", "others"), "")) == [(None,)]
+    assert rows(con, publish.format("Both", both, "")) == [("regions",)]
+    told = "(SELECT n FROM sdc.Both_cells WHERE r IS NULL) - (SELECT sum(n) FROM sdc.regions_cells)"
+    assert rows(con, f"SELECT {told}") == [(1,)]
+    assert rows(con, publish.format("both", both, ", after := 'Regions'")) == [(None,)]
+    assert rows(con, f"SELECT {told}") == [(None,)]
+    rows(con, "FROM sdc_publication('named', 'SELECT r, count(*) AS n FROM few GROUP BY r')")
+    assert rows(con, publish.format("regions", regions, "")) == [("both",)]
+
+
 def test_what_cannot_come_after(con: duckdb.DuckDBPyConnection) -> None:
     later = "SELECT size, count(*) AS n FROM people GROUP BY CUBE (size)"
     assert "unknown publication 'first'" in refused(

@@ -21,7 +21,7 @@ from sdcduck.udfs.publication import Measure, Publication, clusters
 from sdcduck.udfs.risk import curves
 from sdcduck.udfs.source import source
 from sdcduck.udfs.suppression.pattern import resolve
-from sdcduck.udfs.suppression.rules import Rules, marked_cells, read_rules, with_structural_zeros
+from sdcduck.udfs.suppression.rules import Rules, marked_cells, read_rules, with_amounts, with_structural_zeros
 
 _ZEROS = ("fail", "review", "ignore")
 _ADDED = ("level", "status", "why")
@@ -81,7 +81,10 @@ def plan_check_table(
         for measure in sums
     ]
     # Everything about a cell is said by one list of (status, rule); sums are looked at one by one.
-    marked = [marked_cells(publication, rule, extend=extend, members=False) for rule in rules or [Rules()]]
+    marked = [
+        marked_cells(with_amounts(cursor, publication, rule), rule, extend=extend, members=False)
+        for rule in rules or [Rules()]
+    ]
     joined = f"({marked[0]}) c" + "".join(
         f" JOIN (SELECT _sdc_cell, _sdc_why AS _sdc_why{place} FROM ({more})) USING (_sdc_cell)"
         for place, more in enumerate(marked[1:], start=1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import duckdb
@@ -72,6 +73,30 @@ def joined(
         for (known, before), sets in zip(found, translated, strict=True)
     )
     return joint, earlier
+
+
+def beside(cursor: duckdb.DuckDBPyConnection, name: str, query: str, earlier: Sequence[Earlier]) -> list[str]:
+    """The other publications that read a table that this one reads, and that it was not suppressed with.
+
+    Args:
+        name, query: of the publication.
+        earlier: the publications whose cells it keeps to.
+    """
+    known = {folded(name), *(folded(one.name) for one in earlier)}
+    tables = _tables(cursor, query)
+    return [
+        other.name
+        for other in catalog.publications(cursor)
+        if other.fingerprint is not None and folded(other.name) not in known and tables & _tables(cursor, other.query)
+    ]
+
+
+def _tables(cursor: duckdb.DuckDBPyConnection, query: str) -> set[str]:
+    """What a publication reads, through views and macros; nothing where that is not there any more."""
+    try:
+        return {folded(table) for table in cursor.get_table_names(query)}
+    except duckdb.Error:
+        return set()
 
 
 def with_earlier(cursor: duckdb.DuckDBPyConnection, marked: str, earlier: Earlier, freq: str) -> str:

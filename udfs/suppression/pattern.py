@@ -42,6 +42,7 @@ from sdcduck.udfs.suppression.rules import (
     checked_condition,
     marked_cells,
     read_rules,
+    with_amounts,
     with_structural_zeros,
 )
 
@@ -368,7 +369,7 @@ def read_call(
     with naming(found):
         rules = read_rules(*arguments[len(OPTIONS) :])
         options = read_options(rules, *arguments[: len(OPTIONS)])
-        publication = publication.counted(rules.freq)
+        publication = with_amounts(cursor, publication.counted(rules.freq), rules)
         for argument, condition in (
             ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
         ):  # fmt: skip

@@ -19,7 +19,7 @@ from sdcduck.methods.suppression.patterns import FREQUENCY_PROTECTION
 from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.arguments import number, whole, wrong
 from sdcduck.udfs.conditions import check_reads_columns_only
-from sdcduck.udfs.publication import Measure, Publication
+from sdcduck.udfs.publication import Measure, Publication, unweighted
 
 RULES = (
     "max_count", "protect_zeros", "min_contributors", "dominance", "p_percent", "pq", "primary_if", "value", "freq",
@@ -221,15 +221,17 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     """SQL: contributors, total and largest contributions of each cell, by grouping set and dimensions."""
     measure = publication.measure(rules.value, "value", "sum")
     y = f"_sdc_m{publication.measures.index(measure)}"
-    weight = f"TRY_CAST(({rules.weight}) AS DOUBLE)" if rules.weight is not None else "1.0::DOUBLE"
+    # What is published is weighted, what contributors have is not.
+    x, weight = ("_sdc_x", f"TRY_CAST(({rules.weight}) AS DOUBLE)") if rules.weight is not None else (y, "1.0::DOUBLE")
     keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
     listed = "".join(f", {key}" for key in keys)
     checked = f"""
-        SELECT *, {y}::DOUBLE AS _sdc_y, {weight} AS _sdc_w FROM ({publication.records})
-        WHERE {y} IS NOT NULL AND CASE
-            WHEN NOT isfinite({y}::DOUBLE) THEN error('a value of the measure {_quoted(measure)} is NaN or infinite')
+        SELECT *, {x}::DOUBLE AS _sdc_y, {y}::DOUBLE AS _sdc_shown FROM ({publication.records})
+        WHERE {x} IS NOT NULL AND CASE
             WHEN NOT ({weight} >= 0 AND isfinite({weight})) IS TRUE
-            THEN error('a weight is negative, NaN, infinite, NULL or no number') ELSE true END"""
+            THEN error('a weight is negative, NaN, infinite, NULL or no number')
+            WHEN NOT (isfinite({x}::DOUBLE) AND isfinite({y}::DOUBLE))
+            THEN error('a value of the measure {_quoted(measure)} is NaN or infinite') ELSE true END"""
     group = publication.grouping_sets(keys)
     number = publication.set_number(keys)
     depth = rules.depth
@@ -240,14 +242,14 @@ def _statistics(publication: Publication, rules: Rules) -> str:
                 list_sort(flatten(list(largest)), 'DESC')[:{depth}] AS _sdc_largest
             FROM (
                 SELECT {", ".join(keys) + ", " if keys else ""}count(*) FILTER (_sdc_y <> 0) AS n,
-                    sum(abs(_sdc_y * _sdc_w)) AS total, max(abs(_sdc_y), {depth}) AS largest
+                    sum(abs(_sdc_shown)) AS total, max(abs(_sdc_y), {depth}) AS largest
                 FROM ({checked}) GROUP BY {inner}
             ) GROUP BY {group}"""
     counted = "true"
     if rules.not_counted:
         counted = f"_sdc_who::VARCHAR NOT IN ({', '.join(map(literal, rules.not_counted))})"
     # Without weights one sum is enough.
-    weighted, total = (", sum(_sdc_y * _sdc_w) AS weighted", "weighted") if rules.weight is not None else ("", "y")
+    weighted, total = (", sum(_sdc_shown) AS weighted", "weighted") if rules.weight is not None else ("", "y")
     by_contributor = f"""
         SELECT {", ".join([*keys, "_sdc_who"])}, sum(_sdc_y) AS y{weighted}
         FROM (
@@ -268,6 +270,17 @@ def _statistics(publication: Publication, rules: Rules) -> str:
                 sum(y) AS y{", sum(weighted) AS weighted" if weighted else ""}
             FROM ({by_contributor}) GROUP BY GROUPING SETS ({sets})
         ) GROUP BY _sdc_grouping{listed}"""
+
+
+def with_amounts(cursor: duckdb.DuckDBPyConnection, publication: Publication, rules: Rules) -> Publication:
+    """The publication with what contributors have in its records, where its sums are weighted.
+
+    Raises:
+        SDCError: the sum that the rules look at is not.
+    """
+    if rules.weight is None:
+        return publication
+    return unweighted(cursor, publication, publication.measure(rules.value, "value", "sum"), rules.weight)
 
 
 def _quoted(measure: Measure) -> str:

@@ -43,6 +43,7 @@ from sdcduck.udfs.publication import (
 from sdcduck.udfs.record_rules import RECORD_RULES
 from sdcduck.udfs.rule_sets import completed, naming
 from sdcduck.udfs.suppression.cross_tables import plan_write_table
+from sdcduck.udfs.suppression.earlier import beside
 from sdcduck.udfs.suppression.exchange import plan_sdmx
 from sdcduck.udfs.suppression.export import plan_export
 from sdcduck.udfs.suppression.pattern import (
@@ -71,6 +72,7 @@ from sdcduck.udfs.suppression.rules import (
     checked_condition,
     marked_cells,
     read_rules,
+    with_amounts,
     with_structural_zeros,
 )
 from sdcduck.udfs.suppression.tau_argus import plan_write_tau_argus
@@ -85,7 +87,7 @@ def plan_primary(session: Session, text: str | None, rule_set: str | None, *argu
     (extend_zeros, structural_zeros, *given), found = completed(cursor, rule_set, _OF_CELLS, arguments)
     with naming(found):
         rules = read_rules(*given)
-        publication = publication.counted(rules.freq)
+        publication = with_amounts(cursor, publication.counted(rules.freq), rules)
         checked_condition(cursor, publication, rules.primary_if, "primary_if")
         wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
         publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
@@ -181,7 +183,7 @@ def plan_publish(session: Session, name: str | None, text: str | None, rules: st
         except BaseException:
             cursor.rollback()
             raise
-        return _summary(called, pattern, told)
+        return _summary(called, pattern, told, beside(cursor, called, publication.query, call.earlier))
 
     return Rows(publish)
 
@@ -226,7 +228,7 @@ def _numbers(session: Session, call: Call, measure: Measure) -> tuple[NDArray[np
     return z, y
 
 
-def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
+def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_], others: list[str]) -> pa.Table:
     inner = pattern.inner
     values = inner.size
     shown = ~pattern.suppressed & ~pattern.hidden
@@ -249,6 +251,7 @@ def _summary(name: str, pattern: Pattern, told: NDArray[np.bool_]) -> pa.Table:
             "saved_cells": pa.array([None if pattern.saved is None else pattern.saved[0]], pa.int64()),
             "saved_cost": pa.array([None if pattern.saved is None else pattern.saved[1]], pa.float64()),
             "search_ended": pa.array([pattern.ended], pa.bool_()),
+            "beside": pa.array([", ".join(others) or None], pa.string()),
         }
     )
 
