@@ -47,6 +47,7 @@ class Publication:
         structural_zeros: SQL condition on the dimensions, which combinations nothing can have: they are no inner cells.
         numbered: the table that holds the inner cells with their numbers, where they have been put into one.
         counts: SQL of the inner cells where one of the sums is a count, see `counted`.
+        is_weighted: whether the sum that rules look at adds up ``_sdc_x`` of the records times their weight.
     """
 
     query: str
@@ -59,6 +60,7 @@ class Publication:
     structural_zeros: str | None = None
     numbered: str | None = None
     counts: str | None = None
+    is_weighted: bool = False
 
     def measure(self, name: str | None, argument: str, kind: str) -> Measure:
         """The measure of that name, or the first of its kind ('count' or 'sum')."""
@@ -340,8 +342,10 @@ def unweighted(
 ) -> Publication:
     """The publication with ``_sdc_x`` in its records: what a sum of weighted amounts adds up, before the weight.
 
+    One of other sums stays as it is.
+
     Raises:
-        SDCError: the weight is no expression, or the sum is not one of amounts times the weight.
+        SDCError: the weight is no expression.
     """
     statement = _parsed(cursor, publication.query)
     items: list[_Node] = statement["node"]["select_list"]
@@ -354,14 +358,11 @@ def unweighted(
     factors = _arguments(amount) if product else [amount, one]
     others = [factor for factor in factors if _spelling(factor) != _spelling(sought)]
     if len(others) != 1:
-        raise SDCError(
-            f"argument 'weight': '{measure.name}' is no sum of weighted amounts, and a sum without weights shows what "
-            f"contributors have: publish sum((..) * ({weight})) AS {identifier(measure.name)}"
-        )
+        return publication
     dimensions = [by_name[name] for name in publication.dimensions]
     measures = [by_name[each.name] for each in publication.measures]
     x = publication.measures.index(measure), others[0]
-    return replace(publication, records=_records(cursor, statement, dimensions, measures, x))
+    return replace(publication, records=_records(cursor, statement, dimensions, measures, x), is_weighted=True)
 
 
 def _spelling(node: _Node) -> str:

@@ -306,14 +306,13 @@ def test_the_same_cells_in_sql(con: duckdb.DuckDBPyConnection, reference_data: P
 
 
 def test_weights_in_sql(con: duckdb.DuckDBPyConnection, reference_data: Path) -> None:
-    """Totals are weighted; the reference has the candidates in the order of their unweighted values, 100 each."""
+    """Totals are weighted for the rule, and the candidates in the order of their unweighted values."""
     con.register("frame", builders.inner_data(reference_data, "dominance_small"))
     con.execute("CREATE OR REPLACE TABLE records AS FROM frame")
     found = con.execute(
         "SELECT coalesce(v1, 'Total'), status = 'primary', suppressed FROM sdc_suppress($$ "
-        "SELECT v1, count(*) AS n, sum(num * sweight) AS num FROM records GROUP BY ROLLUP (v1) $$, "
-        "dominance := [(1, 80), (2, 70)], weight := 'sweight', protect_intervals := false, "
-        "cost := 'CASE WHEN v1 IS NULL THEN 700 ELSE 100 END / num')"
+        "SELECT v1, count(*) AS n, sum(num) AS num FROM records GROUP BY ROLLUP (v1) $$, "
+        "dominance := [(1, 80), (2, 70)], weight := 'sweight')"
     ).fetchall()
     answer = pd.read_csv(reference_data / "gausssuppression" / "sdc_small_w.csv")
     rows = answer[["v1", "primary", "suppressed"]].itertuples(index=False, name=None)

@@ -82,7 +82,7 @@ def plan_check_table(
     ]
     # Everything about a cell is said by one list of (status, rule); sums are looked at one by one.
     marked = [
-        marked_cells(with_amounts(cursor, publication, rule), rule, extend=extend, members=False)
+        marked_cells(with_amounts(cursor, publication, rule, shown=True), rule, extend=extend, members=False)
         for rule in rules or [Rules()]
     ]
     joined = f"({marked[0]}) c" + "".join(

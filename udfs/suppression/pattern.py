@@ -346,9 +346,13 @@ def widths(inner: Inner, primary: NDArray[np.bool_], options: Options) -> NDArra
 
 def read_call(
     session: Session, text: str | None, rule_set: str | None, arguments: Sequence[Any], reserved: Sequence[str] = (), *,
-    again: bool = False,
+    again: bool = False, shown: bool = True,
 ) -> Call:  # fmt: skip
     """A publication with its options and rules: those of the call and of a rule set, or those it was published with.
+
+    Args:
+        again: whether it is to be published anew, whatever its data were before.
+        shown: whether its numbers are to leave, which weights must not protect then.
 
     Raises:
         SDCError: anything wrong with an argument; data that changed since the publication, but for publishing `again`.
@@ -369,7 +373,7 @@ def read_call(
     with naming(found):
         rules = read_rules(*arguments[len(OPTIONS) :])
         options = read_options(rules, *arguments[: len(OPTIONS)])
-        publication = with_amounts(cursor, publication.counted(rules.freq), rules)
+        publication = with_amounts(cursor, publication.counted(rules.freq), rules, shown=shown)
         for argument, condition in (
             ("primary_if", rules.primary_if), ("forced_if", options.forced_if), ("hidden_if", options.hidden_if),
         ):  # fmt: skip

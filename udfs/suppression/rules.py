@@ -221,12 +221,13 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     """SQL: contributors, total and largest contributions of each cell, by grouping set and dimensions."""
     measure = publication.measure(rules.value, "value", "sum")
     y = f"_sdc_m{publication.measures.index(measure)}"
-    # What is published is weighted, what contributors have is not.
-    x, weight = ("_sdc_x", f"TRY_CAST(({rules.weight}) AS DOUBLE)") if rules.weight is not None else (y, "1.0::DOUBLE")
+    # Totals are weighted, what contributors have is not.
+    weight = f"TRY_CAST(({rules.weight}) AS DOUBLE)" if rules.weight is not None else "1.0::DOUBLE"
+    x, total_of = ("_sdc_x", f"{y}::DOUBLE") if publication.is_weighted else (y, f"{y}::DOUBLE * {weight}")
     keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
     listed = "".join(f", {key}" for key in keys)
     checked = f"""
-        SELECT *, {x}::DOUBLE AS _sdc_y, {y}::DOUBLE AS _sdc_shown FROM ({publication.records})
+        SELECT *, {x}::DOUBLE AS _sdc_y, {total_of} AS _sdc_weighted FROM ({publication.records})
         WHERE {x} IS NOT NULL AND CASE
             WHEN NOT ({weight} >= 0 AND isfinite({weight})) IS TRUE
             THEN error('a weight is negative, NaN, infinite, NULL or no number')
@@ -242,14 +243,14 @@ def _statistics(publication: Publication, rules: Rules) -> str:
                 list_sort(flatten(list(largest)), 'DESC')[:{depth}] AS _sdc_largest
             FROM (
                 SELECT {", ".join(keys) + ", " if keys else ""}count(*) FILTER (_sdc_y <> 0) AS n,
-                    sum(abs(_sdc_shown)) AS total, max(abs(_sdc_y), {depth}) AS largest
+                    sum(abs(_sdc_weighted)) AS total, max(abs(_sdc_y), {depth}) AS largest
                 FROM ({checked}) GROUP BY {inner}
             ) GROUP BY {group}"""
     counted = "true"
     if rules.not_counted:
         counted = f"_sdc_who::VARCHAR NOT IN ({', '.join(map(literal, rules.not_counted))})"
     # Without weights one sum is enough.
-    weighted, total = (", sum(_sdc_shown) AS weighted", "weighted") if rules.weight is not None else ("", "y")
+    weighted, total = (", sum(_sdc_weighted) AS weighted", "weighted") if rules.weight is not None else ("", "y")
     by_contributor = f"""
         SELECT {", ".join([*keys, "_sdc_who"])}, sum(_sdc_y) AS y{weighted}
         FROM (
@@ -272,15 +273,28 @@ def _statistics(publication: Publication, rules: Rules) -> str:
         ) GROUP BY _sdc_grouping{listed}"""
 
 
-def with_amounts(cursor: duckdb.DuckDBPyConnection, publication: Publication, rules: Rules) -> Publication:
+def with_amounts(
+    cursor: duckdb.DuckDBPyConnection, publication: Publication, rules: Rules, *, shown: bool
+) -> Publication:
     """The publication with what contributors have in its records, where its sums are weighted.
 
+    Args:
+        shown: whether its numbers are to leave: by its weights a cell of one firm is not that firm's, and a sum without
+            weights is.
+
     Raises:
-        SDCError: the sum that the rules look at is not.
+        SDCError: the sum that the rules look at is not weighted, and to be shown.
     """
     if rules.weight is None:
         return publication
-    return unweighted(cursor, publication, publication.measure(rules.value, "value", "sum"), rules.weight)
+    measure = publication.measure(rules.value, "value", "sum")
+    found = unweighted(cursor, publication, measure, rules.weight)
+    if shown and not found.is_weighted:
+        raise SDCError(
+            f"argument 'weight': '{measure.name}' is no sum of weighted amounts, and a sum without weights shows what "
+            f"contributors have: publish sum((..) * ({rules.weight})) AS {identifier(measure.name)}"
+        )
+    return found
 
 
 def _quoted(measure: Measure) -> str:

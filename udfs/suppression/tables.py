@@ -87,7 +87,7 @@ def plan_primary(session: Session, text: str | None, rule_set: str | None, *argu
     (extend_zeros, structural_zeros, *given), found = completed(cursor, rule_set, _OF_CELLS, arguments)
     with naming(found):
         rules = read_rules(*given)
-        publication = with_amounts(cursor, publication.counted(rules.freq), rules)
+        publication = with_amounts(cursor, publication.counted(rules.freq), rules, shown=False)
         checked_condition(cursor, publication, rules.primary_if, "primary_if")
         wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
         publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
@@ -102,7 +102,7 @@ def plan_primary(session: Session, text: str | None, rule_set: str | None, *argu
 
 def plan_suppress(session: Session, text: str | None, rules: str | None, *arguments: Any) -> Rows:
     """``sdc_suppress``: the publication with its suppressed numbers NULL."""
-    call = read_call(session, text, rules, arguments, ("level", "status", "suppressed", "why"))
+    call = read_call(session, text, rules, arguments, ("level", "status", "suppressed", "why"), shown=False)
     check_any_rule(call)
 
     def make() -> pa.Table:
@@ -265,7 +265,7 @@ def plan_audit(
 ) -> Rows:  # fmt: skip
     """``sdc_audit``: the feasibility interval of every suppressed cell, for outsiders and for contributors."""
     seconds = np.inf if time_limit is None else number(time_limit, "time_limit", least=0, why="seconds")
-    call = read_call(session, text, rule_set, arguments, (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS))
+    call = read_call(session, text, rule_set, arguments, (*_AUDIT_COLUMNS, *_INSIDER_COLUMNS), shown=False)
     publication, rules = call.publication, call.rules
     default = ("value", "sum") if rules.on_contributors else ("freq", "count")
     of_rules = rules.value if rules.on_contributors else rules.freq
@@ -335,7 +335,7 @@ def plan_optimum(
     session: Session, text: str | None, time_limit: float | None, rules: str | None, *arguments: Any
 ) -> Rows:  # fmt: skip
     """``sdc_optimum``: the least cost of any pattern that protects all intervals, beside that of `sdc_suppress`."""
-    call = read_call(session, text, rules, arguments)
+    call = read_call(session, text, rules, arguments, shown=False)
     seconds = number(time_limit, "time_limit", above=0, why="seconds")
     if call.options.k_disclosure is not None:
         raise SDCError("the optimum knows nothing of k_disclosure: give sdc_optimum the rules for cells")
