@@ -137,7 +137,7 @@ def policies_of(rewritten: Rewritten) -> list[Policy]:
 
 
 def policy_of(rewritten: Rewritten) -> Policy:
-    """The policy that a statement has its noise from: of several tables one with a delta for groups, if there is one."""
+    """The policy that a statement has its noise from: of several tables one that has a delta for groups."""
     return max(policies_of(rewritten), key=lambda policy: policy.privacy.of_groups)
 
 

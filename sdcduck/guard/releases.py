@@ -15,16 +15,12 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import hashlib
-import json
 import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import duckdb
 
@@ -52,6 +48,7 @@ from sdcduck.guard.question import written_down
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
 from sdcduck.guard.running import Limited, Parameters, check_parameters
+from sdcduck.guard.same_totals import Given, key_of, told_of
 from sdcduck.quoting import folded, identifier
 
 _MOST_DRAWN = 200_000
@@ -75,16 +72,6 @@ class Found(NamedTuple):
 
     numbers: Numbers
     appeared: list[Appeared | None]
-
-
-Given = Mapping[str, object]
-"""Values of parameters by name, or by number."""
-
-_PLAIN = frozenset([
-    type(None), bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.datetime, datetime.time,
-    datetime.timedelta,
-])  # fmt: skip
-"""Types of values that are different texts where they are different."""
 
 
 @dataclass
@@ -272,7 +259,11 @@ class Releases:
                 "them, since none of its dimensions is private",
             )
         declared = [policy.privacy.declared for policy in policies]
-        return policies, cost, _key(rewritten.releases, declared, cost.scales, [self._version(), _told(given or {})])
+        return (
+            policies,
+            cost,
+            key_of(rewritten.releases, declared, cost.scales, [self._version(), told_of(given or {})]),
+        )
 
     def _version(self) -> list[int]:
         """Of the data: another one when the file is. Its times are no secret, and nothing is looked at in it."""
@@ -502,51 +493,6 @@ def charge_of(line: Line) -> Charge:
         float(line.get("delta", 0)),
         line.get("noise") == "normal",
     )
-
-
-def _told(given: Given) -> list[list[str]]:
-    """Values as texts; others have others.
-
-    Raises:
-        Refused: it is not known whether they would have.
-
-    >>> _told({"1": 3, "2": "3", "3": [3.0, None]})
-    [['1', 'int', '3'], ['2', 'str', "'3'"], ['3', 'list', '[3.0, None]']]
-    """
-    for value in given.values():
-        _check_plain(value)
-    return [[name, type(value).__name__, repr(value)] for name, value in given.items()]
-
-
-def _check_plain(value: object) -> None:
-    if type(value) in (list, tuple):
-        assert isinstance(value, list | tuple)
-        for part in value:
-            _check_plain(part)
-    elif type(value) not in _PLAIN:
-        raise Refused("SDC081", f"a parameter that is a Python {type(value).__name__}")
-
-
-def _key(
-    releases: Sequence[Release],
-    declared: Sequence[str],
-    scales: Sequence[Sequence[float]],
-    version: Sequence[object],
-) -> str:
-    """The same for the same totals with the same noise and parameters, of the same data under the same policies."""
-    asked = [
-        [release.cells, release.totals, list(map(_said, release.columns)), *filter(None, [release.selects])]
-        for release in releases
-    ]
-    under = declared[0] if len(declared) == 1 else list(declared)
-    said = json.dumps([asked, list(map(list, scales)), under, list(version)])
-    return hashlib.sha256(said.encode()).hexdigest()
-
-
-def _said(column: tuple[str, Noised]) -> object:
-    """What tells totals of the same SQL apart: of a choice, also what it is a choice of."""
-    name, noised = column
-    return [name, noised.low, noised.high, noised.step, noised.first] if noised.positions else name
 
 
 def _numbered(release: Release) -> str:

@@ -92,8 +92,9 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | exp.Select | None:
         asked = [frozenset(names[text(leaf)] for leaf in one) for one in sets]
         groupings = _of_sets(level, asked, keys, about, totals, chosen_by)
     named = {folded(table.name) for made in groupings for table in made.grouped.find_all(exp.Table)}
-    tables = [policy.name for name, policy in sorted(scope.progress.policies.items()) if policy.privacy.holds and name in named]
-    return Drawn(scope.policy.name, tuple(groupings), totals, tuple(tables), scope.policy.privacy.contributions)
+    policies = sorted(scope.progress.policies.items())
+    tables = tuple(policy.name for name, policy in policies if policy.privacy.holds and name in named)
+    return Drawn(scope.policy.name, tuple(groupings), totals, tables, scope.policy.privacy.contributions)
 
 
 def _declared(level: Level, keys: dict[str, exp.Expr], *, plain: bool) -> exp.Select:

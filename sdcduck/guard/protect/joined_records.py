@@ -23,6 +23,7 @@ from sdcduck.guard.costs import check_alike
 from sdcduck.guard.expressions import conjuncts, family, owner, tables_of, typed
 from sdcduck.guard.methods.dp_joined import JoinedPolicy, joined_policy
 from sdcduck.guard.protect.full_joins import left_for_right
+from sdcduck.guard.protect.joined_subqueries import as_tables, is_record, per_unit
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
@@ -40,14 +41,15 @@ def join_records(tree: exp.Expr, progress: Progress) -> None:
     private = {name: policy for name, policy in progress.policies.items() if policy.privacy.holds}
     if any(folded(cte.alias) in progress.policies for cte in tree.find_all(exp.CTE)):
         return  # of which table a name is, is seen later, and refused there
+    if sum(is_record(table, private) for table in tree.find_all(exp.Table)) < 2:
+        return
     for select in list(tree.find_all(exp.Select)):
-        if sum(_is_record(table, private) for table in tables_of(select)) > 1:
-            left_for_right(select)
+        left_for_right(select)
+        as_tables(select, private)
+        per_unit(select, private)
+    for select in list(tree.find_all(exp.Select)):
+        if sum(is_record(table, private) for table in tables_of(select)) > 1:
             _join(select, private, progress)
-
-
-def _is_record(table: exp.Expr, private: Mapping[str, Policy]) -> bool:
-    return isinstance(table, exp.Table) and folded(table.name) in private
 
 
 @dataclass
@@ -88,13 +90,15 @@ class _Joined:
 
 def _join(select: exp.Select, private: Mapping[str, Policy], progress: Progress) -> None:
     joins: list[exp.Join] = select.args.get("joins") or []
+    if any(join.side == "FULL" and is_record(join.this, private) for join in joins):
+        raise Refused("SDC081", "FULL JOIN of records: LEFT JOIN, or ask for each table by itself")
     if any(join.method or join.side in ("RIGHT", "FULL") or join.args.get("using") for join in joins):
         return
     narrowing = [join for join in joins if (join.side or "", join.kind or "") not in (*_INNER, *_LEFT)]
     tables = [
         table
         for table in tables_of(select)
-        if _is_record(table, private) and all(table is not join.this for join in narrowing)
+        if is_record(table, private) and all(table is not join.this for join in narrowing)
     ]
     names = [folded(table.name) for table in tables]
     if len(tables) < 2 or len(set(names)) < len(names):
@@ -114,13 +118,14 @@ def _join(select: exp.Select, private: Mapping[str, Policy], progress: Progress)
             raise Refused("SDC035", f"join {waiting[0].this.alias_or_name} on the unit")
         waiting = [one for one in waiting if one is not join]
     conditions += found.where
+    select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
     policy = _named(found, progress)
+    _group_by_unit(select, found)
     _rename(select, found, policy, first.alias_or_name)
     table = exp.Table(this=exp.to_identifier(policy.name, quoted=True))
     table.set("alias", exp.TableAlias(this=exp.to_identifier(first.alias_or_name, quoted=True)))
     first.replace(table)
     select.set("joins", [join for join in joins if join.this.alias_or_name not in every or join.this is table])
-    select.set("where", exp.Where(this=exp.and_(*conditions, copy=False)) if conditions else None)
 
 
 def _check(policies: list[Policy]) -> None:
@@ -162,7 +167,7 @@ def _tie(found: _Joined, join: exp.Join, every: Mapping[str, Policy], conditions
 
 def _named(found: _Joined, progress: Progress) -> JoinedPolicy:
     """The policy of the joined table, which is known from now on."""
-    parts = []
+    parts: list[str] = []
     for alias, policy in found.policies.items():
         parts.append(f"{' LEFT JOIN ' if alias in found.left else ' JOIN '}{policy.name}" if parts else policy.name)
     policy = joined_policy("".join(parts), [(one, alias in found.left) for alias, one in found.policies.items()])
@@ -177,6 +182,38 @@ def _named(found: _Joined, progress: Progress) -> JoinedPolicy:
     progress.columns = {**progress.columns, name: frozenset(columns)}
     progress.tables = progress.tables | {name}
     return policy
+
+
+def _group_by_unit(select: exp.Select, found: _Joined) -> None:
+    """Leave out group keys beside the unit of which each unit has one value, so that it is in one group, in place.
+
+    ::
+
+        SELECT p.id, p.region, count(*) AS n FROM people p JOIN visits v ON v.id = p.id GROUP BY p.id, p.region
+        SELECT p.id, max(p.region) AS region, count(*) AS n FROM people p JOIN visits v ON v.id = p.id GROUP BY p.id
+    """
+    group = select.args.get("group")
+    if group is None or any(value for part, value in group.args.items() if part != "expressions"):
+        return
+    units = [key for key in group.expressions if found.unit_of(key) not in (None, *found.left)]
+    others = [key for key in group.expressions if all(key is not unit for unit in units)]
+    of_one = [alias for alias, policy in found.policies.items() if policy.privacy.contributions == 1]
+    if not units or any(
+        not isinstance(key, exp.Column) or key.table not in of_one or key.table in found.left for key in others
+    ):
+        return
+    named = [part for part in (*select.expressions, select.args.get("having")) if part is not None]
+    if any(
+        column in others and (not isinstance(part, (exp.Column, exp.Alias)) or part.unalias() is not column)
+        for part in named
+        for column in part.find_all(exp.Column)
+    ):
+        return
+    for item in select.expressions:
+        if item.unalias() in others:
+            largest = typed(exp.Max(this=item.unalias().copy()), item.unalias())
+            item.replace(typed(exp.alias_(largest, item.alias_or_name, quoted=True), largest))
+    group.set("expressions", units[:1])
 
 
 def _rename(select: exp.Select, found: _Joined, policy: JoinedPolicy, alias: str) -> None:
