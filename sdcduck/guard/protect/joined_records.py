@@ -23,7 +23,7 @@ from sdcduck.guard.costs import check_alike
 from sdcduck.guard.expressions import conjuncts, family, owner, tables_of, typed
 from sdcduck.guard.methods.dp_joined import JoinedPolicy, joined_policy
 from sdcduck.guard.protect.full_joins import left_for_right
-from sdcduck.guard.protect.joined_subqueries import as_tables, is_record, per_unit
+from sdcduck.guard.protect.joined_subqueries import AROUND_LEFT, as_tables, is_record, per_unit
 from sdcduck.guard.protect.progress import Progress
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
@@ -152,11 +152,7 @@ def _tie(found: _Joined, join: exp.Join, every: Mapping[str, Policy], conditions
         return False
     rest = [one for one in own if one is not tie]
     if is_left and rest:
-        raise Refused(
-            "SDC081",
-            f"ON of LEFT JOIN {alias} that says more than that units are equal: say it in each number, "
-            f"count({alias}.x) FILTER (WHERE ..)",
-        )
+        raise Refused("SDC081", AROUND_LEFT.format(alias))
     if is_left:
         found.left.add(alias)
     found.where += rest

@@ -34,6 +34,10 @@ from sdcduck.quoting import folded
 _PLAIN = frozenset(["expressions", "from_", "where"])
 _OF_UNITS = _PLAIN | {"group", "having"}
 _INNER = "_t"
+AROUND_LEFT = (
+    "conditions on {0} alone, of which LEFT JOIN keeps a row for nobody: say them in each number, count({0}.x) FILTER "
+    "(WHERE ..), or in a subquery that groups by the unit"
+)
 
 
 def is_record(table: exp.Expr, private: Mapping[str, Policy]) -> bool:
@@ -51,7 +55,7 @@ def as_tables(select: exp.Select, private: Mapping[str, Policy]) -> None:
         join = table.parent if isinstance(table.parent, exp.Join) else None
         where = inner.args.get("where")
         if where is not None and join is not None and join.side:
-            continue  # where nothing fits there is a row nevertheless
+            raise Refused("SDC081", AROUND_LEFT.format(table.alias_or_name))
         alias = table.alias_or_name
         moved = inner.copy()
         _call(moved, alias)
