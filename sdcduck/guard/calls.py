@@ -174,11 +174,15 @@ class Drawn(NamedTuple):
         policy: the name of the table.
         groupings: of the records; what stands for the block are the numbers of all of them.
         totals: the columns of the totals.
+        tables: the names of those whose records are looked at.
+        contributions: how many rows a unit has at most.
     """
 
     policy: str
     groupings: tuple[Grouping, ...]
     totals: dict[str, Noised]
+    tables: tuple[str, ...]
+    contributions: int
 
 
 @dataclass(frozen=True)

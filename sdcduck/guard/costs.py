@@ -35,6 +35,7 @@ from sdcduck.guard.methods.dp_pairs import ALL as PAIRS
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
 from sdcduck.guard.worth import NUMBER, Law, Statistic
+from sdcduck.quoting import folded
 
 _ROUNDING = 1e-9
 """Of a budget: a hundred hundredths are a little more than one."""
@@ -120,9 +121,40 @@ def grid_noise() -> ModuleType:
     return found
 
 
+def policies_of(rewritten: Rewritten) -> list[Policy]:
+    """The policies of the tables that noise is drawn for, in the order of their names.
+
+    Each of them is charged all that a statement costs: what it tells of who is in one of the tables, or in all, is no
+    more than that.
+
+    Raises:
+        Refused: their costs are not counted alike.
+    """
+    names = {name for release in rewritten.releases for name in release.tables or (release.policy,)}
+    found = sorted((one for one in rewritten.policies if one.name in names), key=lambda policy: folded(policy.name))
+    check_alike(found)
+    return found
+
+
 def policy_of(rewritten: Rewritten) -> Policy:
-    """The policy of the table that noise is drawn for: there is one."""
-    return next(one for one in rewritten.policies if one.name == rewritten.releases[0].policy)
+    """The policy that a statement has its noise from: of several tables one that has a delta for groups."""
+    return max(policies_of(rewritten), key=lambda policy: policy.privacy.of_groups)
+
+
+def check_alike(policies: Sequence[Policy]) -> None:
+    """Refuse tables together whose costs are not counted alike.
+
+    Raises:
+        Refused: what one of them is charged is no cost of the other.
+    """
+    for argument in ("neighbours", "delta", "per_question", "noise", "objective"):
+        if len({getattr(policy.privacy, argument) for policy in policies}) > 1:
+            names = " and ".join(f"'{policy.name}'" for policy in policies)
+            raise Refused(
+                "SDC081",
+                f"{names} in one question, with another '{argument}' each: ask for each by itself, or have the "
+                "custodian declare both alike",
+            )
 
 
 def cost_of(releases: Sequence[Release], privacy: Privacy) -> Cost:
@@ -174,7 +206,8 @@ def _appearing(
         least = least_units(scale)
         finer = grid_noise().steps_of_one(scale) if privacy.noise == "normal" else 1
         shared = delta / choosing
-        most = threshold(scale, shared, privacy.contributions, least, gaussian=gaussian, finer=finer)
+        rows = _with_rows(privacy, release).contributions
+        most = threshold(scale, shared, rows, least, gaussian=gaussian, finer=finer)
         appear.append((least, most))
     return tuple(appear)
 
@@ -234,6 +267,12 @@ class _Noise(NamedTuple):
         return float(of(self.apart, self.scale, gaussian=self.gaussian))
 
 
+def _with_rows(privacy: Privacy, release: Release) -> Privacy:
+    """The same where a unit has as many rows as in a block, which may be about other tables, or several together."""
+    rows = release.contributions
+    return privacy if rows in (None, privacy.contributions) else replace(privacy, contributions=rows)
+
+
 def _all(found: Sequence[Sequence[_Noise]]) -> list[_Noise]:
     return [one for of in found for one in of]
 
@@ -248,7 +287,7 @@ def _noise_of(
     for release in releases:
         found.append([])
         for _, noised in release.columns:
-            apart = sensitivity(noised, privacy, grouped=release.grouped, gaussian=gaussian)
+            apart = sensitivity(noised, _with_rows(privacy, release), grouped=release.grouped, gaussian=gaussian)
             each = own * next(parts)
             scale = (noise.choice_scale_of if noised.positions else noise.scale_of)(apart, each, gaussian=gaussian)
             deviation = None if noised.positions else noised.step * noise.deviation(scale, gaussian=gaussian)
@@ -258,8 +297,8 @@ def _noise_of(
 
 def _parts(releases: Sequence[Release], privacy: Privacy, *, gaussian: bool) -> list[float]:
     """The part of the cost that each total has: an equal one of choices, else as the objective says."""
-    every = [(noised, release.grouped) for release in releases for _, noised in release.columns]
-    numbers = [(noised, grouped) for noised, grouped in every if not noised.positions]
+    every = [(noised, release) for release in releases for _, noised in release.columns]
+    numbers = [(noised, release) for noised, release in every if not noised.positions]
     if privacy.objective == "volume" or not numbers:
         return [1 / len(every)] * len(every)
     import numpy as np
@@ -267,7 +306,10 @@ def _parts(releases: Sequence[Release], privacy: Privacy, *, gaussian: bool) -> 
     from sdcduck.methods.dp.allocation import allocate, allocate_laplace
 
     apart = np.array(
-        [noised.step * sensitivity(noised, privacy, grouped=grouped, gaussian=gaussian) for noised, grouped in numbers]
+        [
+            noised.step * sensitivity(noised, _with_rows(privacy, of), grouped=of.grouped, gaussian=gaussian)
+            for noised, of in numbers
+        ]
     )
     if gaussian:
         shares = allocate(apart, 1.0, privacy.objective).shares

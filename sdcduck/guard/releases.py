@@ -13,17 +13,14 @@ that was charged and got no answer, since the process died, is not charged again
 
 from __future__ import annotations
 
+import contextlib
 import datetime
-import hashlib
-import json
 import math
 import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import duckdb
 
@@ -39,6 +36,7 @@ from sdcduck.guard.costs import (
     check_budget,
     cost_of,
     grid_noise,
+    policies_of,
     policy_of,
     standing_of,
     words_of,
@@ -50,6 +48,7 @@ from sdcduck.guard.question import written_down
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release, Rewritten
 from sdcduck.guard.running import Limited, Parameters, check_parameters
+from sdcduck.guard.same_totals import Given, key_of, told_of
 from sdcduck.quoting import folded, identifier
 
 _MOST_DRAWN = 200_000
@@ -73,16 +72,6 @@ class Found(NamedTuple):
 
     numbers: Numbers
     appeared: list[Appeared | None]
-
-
-Given = Mapping[str, object]
-"""Values of parameters by name, or by number."""
-
-_PLAIN = frozenset([
-    type(None), bool, int, float, str, bytes, Decimal, UUID, datetime.date, datetime.datetime, datetime.time,
-    datetime.timedelta,
-])  # fmt: skip
-"""Types of values that are different texts where they are different."""
 
 
 @dataclass
@@ -145,12 +134,12 @@ class Releases:
             return rewritten, parameters
         rewritten = replace(rewritten, releases=asked)
         around, within = self._parts(rewritten, parameters)
-        policy, cost, key = self._cost(rewritten, within)
-        self._check_binds(policy, key, rewritten.releases, within)
+        policies, cost, key = self._cost(rewritten, within)
+        self._check_binds(policies[0], key, rewritten.releases, within)
         said = f"{query} -- {written_down(parameters)}" if parameters else query
-        found = self._charged(policy, cost, key, said, login)
+        found = self._charged(policies, cost, key, said, login)
         if found is None:
-            found = self._kept(policy, key, self._draw(rewritten.releases, cost, within))
+            found = self._kept(policies[0], key, self._draw(rewritten.releases, cost, within))
         return _with_numbers(rewritten, found, cost), around or None
 
     def _parts(self, rewritten: Rewritten, parameters: Parameters) -> tuple[Given, Given]:
@@ -202,7 +191,10 @@ class Releases:
         """
         if not rewritten.releases:
             return ()
-        policy, cost, key = self._cost(rewritten)
+        policies, cost, key = self._cost(rewritten)
+        return tuple(self._note(policy, cost, key, login) for policy in policies)
+
+    def _note(self, policy: Policy, cost: Cost, key: str, login: str) -> str:
         with self._alone:
             paid = self._read(policy).has_paid(key, login)
         standing, privacy = self.standing(policy, login), policy.privacy
@@ -210,7 +202,7 @@ class Releases:
         costs = "nothing, it was paid for before" if paid else f"{alone}, for {words_of(cost)}"
         return (
             f"{policy.name}: the question costs {costs}; epsilon {standing.spent:.4g} of {privacy.epsilon:g} is spent "
-            f"(delta {privacy.delta:g}), {standing.left} more questions are free",
+            f"(delta {privacy.delta:g}), {standing.left} more questions are free"
         )
 
     def forecast(self, rewritten: Rewritten, login: str) -> Forecast | None:
@@ -224,11 +216,16 @@ class Releases:
         asked = tuple(release for release in rewritten.releases if release.stands_for in rewritten.sql)
         if not asked:
             return None
-        policy, cost, key = self._cost(replace(rewritten, releases=asked))
-        with self._alone:
-            known = self._read(policy)
-            paid, charges = known.has_paid(key, login), known.charges(policy.privacy, login)
-        return forecast_of(policy, cost, charges, paid=paid)
+        policies, cost, key = self._cost(replace(rewritten, releases=asked))
+        found = []
+        for policy in policies:
+            with self._alone:
+                known = self._read(policy)
+                paid, charges = known.has_paid(key, login), known.charges(policy.privacy, login)
+            found.append(forecast_of(policy, cost, charges, paid=paid))
+        # Of several tables the one that is spent first; what one was not charged for is not paid.
+        least = min(found, key=lambda one: (one.paid, one.after.left))
+        return replace(least, enough=all(one.enough for one in found))
 
     def until(self, policy: Policy) -> datetime.date | None:
         """The day on which a table has a budget anew; None: it has one for ever."""
@@ -250,15 +247,22 @@ class Releases:
 
     # --- What it costs --------------------------------------------------------------------------------------------
 
-    def _cost(self, rewritten: Rewritten, given: Given | None = None) -> tuple[Policy, Cost, str]:
+    def _cost(self, rewritten: Rewritten, given: Given | None = None) -> tuple[list[Policy], Cost, str]:
         if self._register is None:
             raise Refused("SDC082", "the database is in no file")
-        policy = policy_of(rewritten)
-        cost = cost_of(rewritten.releases, policy.privacy)
+        policies, cost = policies_of(rewritten), cost_of(rewritten.releases, policy_of(rewritten).privacy)
+        without = next((one.name for one in policies if cost.delta and not one.privacy.of_groups), None)
+        if without is not None:
+            raise Refused(
+                "SDC081",
+                f"groups that nobody may know, of '{without}' with others: its policy has nothing of its delta for "
+                "them, since none of its dimensions is private",
+            )
+        declared = [policy.privacy.declared for policy in policies]
         return (
-            policy,
+            policies,
             cost,
-            _key(rewritten.releases, policy.privacy, cost.scales, [self._version(), _told(given or {})]),
+            key_of(rewritten.releases, declared, cost.scales, [self._version(), told_of(given or {})]),
         )
 
     def _version(self) -> list[int]:
@@ -275,24 +279,22 @@ class Releases:
 
     # --- The ledger -----------------------------------------------------------------------------------------------
 
-    def _charged(self, policy: Policy, cost: Cost, key: str, query: str, login: str) -> Found | None:
-        """Write down what it costs; the numbers, where they were drawn before."""
-        with self._alone, _Ledger(self._register, policy) as held:
-            known = self._learn(policy, held)
-            if not known.has_paid(key, login):
-                _check_budget(known, cost, policy.privacy, login)
-                own: dict[str, Any] = {"ledger": "login"} if policy.privacy.ledger == "login" else {}
-                if cost.delta:
-                    own["delta"] = cost.delta
-                if cost.normal:
-                    own["noise"] = "normal"
-                self._add(policy, held, {
-                    "kind": OF_GROUPS if cost.delta else "charge", "key": key, "unit": cost.unit, "cost": cost.own,
-                    "neighbours": policy.privacy.neighbours, "login": login, "query": query[:_LONGEST_QUERY],
-                    **own,
-                })  # fmt: skip
+    def _charged(self, policies: Sequence[Policy], cost: Cost, key: str, query: str, login: str) -> Found | None:
+        """Write down what it costs, for each table or for none; the numbers, where they were drawn before.
+
+        All ledgers are held at once, in the order of their names, as whoever else asks holds them. A table that was
+        charged before this process died is not charged again; nothing is drawn before all were.
+        """
+        with self._alone, contextlib.ExitStack() as stack:
+            held = [stack.enter_context(_Ledger(self._register, policy)) for policy in policies]
+            known = [self._learn(*one) for one in zip(policies, held, strict=True)]
+            owing = [place for place, one in enumerate(known) if not one.has_paid(key, login)]
+            for place in owing:
+                _check_budget(known[place], cost, policies[place], login, alone=len(policies) == 1)
+            for place in owing:
+                self._add(policies[place], held[place], _line(policies[place], cost, key, query, login))
             # What was drawn for one login is what the next one gets, who was charged for it, too: one set, one noise.
-            return known.drawn.get(key)
+            return known[0].drawn.get(key)
 
     def _kept(self, policy: Policy, key: str, found: Found) -> Found:
         """Write down what was drawn, unless somebody else has drawn meanwhile: there is one answer."""
@@ -370,12 +372,17 @@ class Releases:
 
     def _written_for_all(self, releases: Sequence[Release]) -> Sequence[Release]:
         """Releases whose sums are exact of all records. The numbers are the same: that there are many shows in time."""
-        table = identifier(releases[0].policy)
         if all(of_many(release.totals) == release.totals for release in releases):
             return releases
-        if self._columns(f"SELECT count(*) FROM {table}", {})[0][0] <= MOST_AS_DOUBLE:
+        if all(self._most_rows(release) <= MOST_AS_DOUBLE for release in releases):
             return releases
         return [replace(release, totals=of_many(release.totals)) for release in releases]
+
+    def _most_rows(self, release: Release) -> int:
+        """How many rows a block is made of at most: of joined tables each may find as many as a unit has."""
+        tables = release.tables or (release.policy,)
+        rows = [self._columns(f"SELECT count(*) FROM {identifier(table)}", {})[0][0] for table in tables]
+        return int(max(rows)) * (1 if len(rows) == 1 else release.contributions or 1)
 
     def _kinds(self, release: Release, given: Given) -> list[str]:
         """The types of the keys of groups that nobody may know.
@@ -453,14 +460,28 @@ def _period(privacy: Privacy, now: datetime.datetime) -> tuple[datetime.datetime
         raise Refused("SDC082", "of which time the budget is, is not known") from None
 
 
-def _check_budget(known: _Known, cost: Cost, privacy: Privacy, login: str) -> None:
+def _line(policy: Policy, cost: Cost, key: str, query: str, login: str) -> Line:
+    """The line of a charge in the ledger of a table."""
+    own: dict[str, Any] = {"ledger": "login"} if policy.privacy.ledger == "login" else {}
+    if cost.delta:
+        own["delta"] = cost.delta
+    if cost.normal:
+        own["noise"] = "normal"
+    return {
+        "kind": OF_GROUPS if cost.delta else "charge", "key": key, "unit": cost.unit, "cost": cost.own,
+        "neighbours": policy.privacy.neighbours, "login": login, "query": query[:_LONGEST_QUERY], **own,
+    }  # fmt: skip
+
+
+def _check_budget(known: _Known, cost: Cost, policy: Policy, login: str, *, alone: bool) -> None:
+    privacy = policy.privacy
     try:
         check_budget(known.charges(privacy, login), cost, privacy)
     except Refused as refused:
+        of = "" if alone else f"of '{policy.name}' "
         anew = _period(privacy, known.now)[1]
-        if anew is None:
-            raise
-        raise Refused(refused.code, f"{refused.detail}; there is more from {anew:%Y-%m-%d} 00:00 UTC") from None
+        more = "" if anew is None else f"; there is more from {anew:%Y-%m-%d} 00:00 UTC"
+        raise Refused(refused.code, f"{of}{refused.detail}{more}") from None
 
 
 def charge_of(line: Line) -> Charge:
@@ -472,47 +493,6 @@ def charge_of(line: Line) -> Charge:
         float(line.get("delta", 0)),
         line.get("noise") == "normal",
     )
-
-
-def _told(given: Given) -> list[list[str]]:
-    """Values as texts; others have others.
-
-    Raises:
-        Refused: it is not known whether they would have.
-
-    >>> _told({"1": 3, "2": "3", "3": [3.0, None]})
-    [['1', 'int', '3'], ['2', 'str', "'3'"], ['3', 'list', '[3.0, None]']]
-    """
-    for value in given.values():
-        _check_plain(value)
-    return [[name, type(value).__name__, repr(value)] for name, value in given.items()]
-
-
-def _check_plain(value: object) -> None:
-    if type(value) in (list, tuple):
-        assert isinstance(value, list | tuple)
-        for part in value:
-            _check_plain(part)
-    elif type(value) not in _PLAIN:
-        raise Refused("SDC081", f"a parameter that is a Python {type(value).__name__}")
-
-
-def _key(
-    releases: Sequence[Release], privacy: Privacy, scales: Sequence[Sequence[float]], version: Sequence[object]
-) -> str:
-    """The same for the same totals with the same noise and parameters, of the same data under the same policy."""
-    asked = [
-        [release.cells, release.totals, list(map(_said, release.columns)), *filter(None, [release.selects])]
-        for release in releases
-    ]
-    said = json.dumps([asked, list(map(list, scales)), privacy.declared, list(version)])
-    return hashlib.sha256(said.encode()).hexdigest()
-
-
-def _said(column: tuple[str, Noised]) -> object:
-    """What tells totals of the same SQL apart: of a choice, also what it is a choice of."""
-    name, noised = column
-    return [name, noised.low, noised.high, noised.step, noised.first] if noised.positions else name
 
 
 def _numbered(release: Release) -> str:

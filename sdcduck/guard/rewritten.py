@@ -85,6 +85,8 @@ class Release:
         selects: the column of the number of units, by which groups appear that nobody may know; empty: all do.
         shown: how many of the columns were asked for: one more may be needed to choose the groups.
         twice: whether it stands in several places of the query, with the same noise.
+        tables: the names of those whose records are looked at; none: that of the policy.
+        contributions: how many rows a unit has at most; None: as many as the policy says.
     """
 
     policy: str
@@ -97,6 +99,8 @@ class Release:
     selects: str = ""
     shown: int | None = None
     twice: bool = False
+    tables: tuple[str, ...] = ()
+    contributions: int | None = None
 
     @property
     def grouped(self) -> bool:

@@ -486,7 +486,7 @@ WRONG = {
     "delta negative": {"delta": "-1e-9"}, "delta of 1": {"delta": "1"}, "delta NaN": {"delta": "'nan'::DOUBLE"},
     "bounds reversed": {"bounds": "{'income': [6000, 0]}"}, "bounds near 0": {"bounds": "{'income': [0, 1e-12]}"},
     "bounds infinite": {"bounds": "{'income': [0, 'inf'::DOUBLE]}"}, "no rows": {"contributions": "0"},
-    "min_units": {"min_units": "3"}, "population": {"population": "'persons'"}, "bands": {"bands": "{'income': [0, 10]}"},
+    "min_units": {"min_units": "3"}, "bands": {"bands": "{'income': [0, 10]}"},
     "domain of another column": {"domains": "{'income': [1]}"}, "domain of no column": {"domains": "{'x': [1]}"},
     "domain of another type": {"domains": "{'age': ['a']}"}, "domain twice": {"domains": "{'age': [1, 1]}"},
     "domain with NULL": {"domains": "{'age': [1, NULL]}"}, "domain empty": {"domains": "{'age': []}"},

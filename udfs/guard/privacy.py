@@ -198,7 +198,7 @@ def check_privacy(cursor: duckdb.DuckDBPyConnection, table: Source, policy: Poli
     if policy.min_units > 1:
         raise SDCError("argument 'min_units' does not go with method := 'dp': groups of nobody are answered, too")
     for argument, value in (
-        ("units", policy.kinds), ("population", policy.population), ("owned", policy.owned), ("bands", policy.bands),
+        ("units", policy.kinds), ("owned", policy.owned), ("bands", policy.bands),
         ("preview", policy.preview),
     ):  # fmt: skip
         if value:

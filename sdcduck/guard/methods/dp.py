@@ -17,6 +17,7 @@ from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Noised, Steps, Total, both, chosen
 from sdcduck.guard.methods.carried import FIRST
 from sdcduck.guard.methods.checks import Checks
+from sdcduck.guard.methods.dp_joined import JoinedPolicy
 from sdcduck.guard.methods.dp_pairs import Pair, Side
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded, identifier, literal
@@ -81,6 +82,8 @@ class DifferentialPrivacy:
 
         They are compared as the type that was declared: that cannot fail, whatever type a column has by now.
         """
+        if isinstance(self.policy, JoinedPolicy):
+            return self.policy.source(lambda policy: DifferentialPrivacy(policy).source())
         privacy = self.policy.privacy
         of = {name: _of_domain(identifier(name), kind, values) for name, kind, values in privacy.domains}
         of |= {name: _between_days(identifier(name), kind, *ends) for name, kind, *ends in privacy.days}

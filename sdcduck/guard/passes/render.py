@@ -136,7 +136,7 @@ def _release(drawn: Drawn, grouping: Grouping, cells: str, totals: str) -> Relea
     columns = (*drawn.totals.items(), *grouping.beside)
     return Release(
         drawn.policy, stands_for, cells, totals, grouping.keys, columns, grouping.adds_up, grouping.selects,
-        len(drawn.totals),
+        len(drawn.totals), tables=drawn.tables, contributions=drawn.contributions,
     )  # fmt: skip
 
 
@@ -160,8 +160,6 @@ def _check_drawn(draft: Draft) -> None:
     elsewhere = [draft.tree, *(made.grouped for made in numbers if made.drawn is None)]
     if any(folded(table.name) in private for tree in elsewhere for table in tree.find_all(exp.Table)):
         raise Refused("SDC081", "records in a subquery: ask for counts of them")
-    if len({made.drawn.policy for made in numbers if made.drawn is not None}) > 1:
-        raise Refused("SDC081", "two tables in one question: ask for each by itself")
 
 
 def _rendered(tree: exp.Expr, subscripts: bool) -> str | None:

@@ -169,6 +169,8 @@ def _among_units(
             column.replace(compared(column.copy(), str(family(column))))
         shown.append(its)
     made = exp.Select(expressions=shown, from_=exp.From(this=aliased(inner, _AMONG)))
+    if units.policy is not None:
+        scope.progress.looked_for[id(made)] = units.policy
     if missing:
         there = [
             exp.Not(this=exp.Is(this=exp.column(name, _AMONG, quoted=True), expression=exp.Null())) for name in missing

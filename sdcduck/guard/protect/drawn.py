@@ -47,6 +47,7 @@ from sdcduck.guard.protect.materialize import APART
 from sdcduck.guard.protect.possible_groups import clip_bins, is_private, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
+from sdcduck.quoting import folded
 
 
 def drawn(scope: Scope, grouped: exp.Select) -> Drawn | exp.Select | None:
@@ -90,7 +91,10 @@ def drawn(scope: Scope, grouped: exp.Select) -> Drawn | exp.Select | None:
         names = {text(node): name for name, node in keys.items()}
         asked = [frozenset(names[text(leaf)] for leaf in one) for one in sets]
         groupings = _of_sets(level, asked, keys, about, totals, chosen_by)
-    return Drawn(scope.policy.name, tuple(groupings), totals)
+    named = {folded(table.name) for made in groupings for table in made.grouped.find_all(exp.Table)}
+    policies = sorted(scope.progress.policies.items())
+    tables = tuple(policy.name for name, policy in policies if policy.privacy.holds and name in named)
+    return Drawn(scope.policy.name, tuple(groupings), totals, tables, scope.policy.privacy.contributions)
 
 
 def _declared(level: Level, keys: dict[str, exp.Expr], *, plain: bool) -> exp.Select:

@@ -36,6 +36,7 @@ from functools import partial
 
 from sqlglot import exp, parse_one
 
+from sdcduck.catalog import Policy
 from sdcduck.guard.expressions import TIMES, has_aggregate, is_aggregate, is_query
 from sdcduck.guard.methods.dp import value_of
 from sdcduck.guard.protect.bands import compared_numbers, values_between
@@ -112,54 +113,54 @@ def level_of(scope: Scope, grouped: exp.Select) -> Level:
     Raises:
         Refused: there is more to it than filtering, renaming and joining public tables.
     """
-    return _level(scope, grouped, is_block=True)
+    return _level(scope.progress, scope.policy, grouped, is_block=True)
 
 
-def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
+def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: bool) -> Level:
     more = {part for part, value in select.args.items() if value} - _CLAUSES - {"group"}
     if more or select.args.get("from_") is None:
         raise Refused("SDC081", "a subquery of records that does more than filter, rename and join public tables")
-    _check_with(scope, select)
+    _check_with(progress, select)
     source, joins = select.args["from_"].this, select.args.get("joins") or []
     for relation in [source, *(join.this for join in joins)]:
         if any(value for part, value in relation.args.items() if part not in ("this", "alias", "db", "catalog")):
             raise Refused("SDC081", "records in an unusual place")
     alias, inner, measures, moments_of = source.alias_or_name, None, dict[str, str](), dict[str, str]()
-    units = frozenset([folded(str(scope.policy.unit))])
-    if id(source) in scope.progress.records:
-        privacy = scope.policy.privacy
+    units = frozenset([folded(str(policy.unit))])
+    if id(source) in progress.records:
+        privacy = policy.privacy
         dates = [name for name, kind, *_ in privacy.days if kind == "DATE"]
         known = frozenset(map(folded, [*(name for name, _, _ in privacy.domains), *dates]))
         private = frozenset(map(folded, privacy.private))
         moments_of = {folded(name): folded(name) for name, kind, *_ in privacy.days if kind != "DATE"}
-        measures = {folded(name): folded(name) for name in scope.policy.measures if folded(name) not in known | private}
+        measures = {folded(name): folded(name) for name in policy.measures if folded(name) not in known | private}
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
-        inner = _level(scope, source.this, is_block=False)
+        inner = _level(progress, policy, source.this, is_block=False)
         items = [item for item in inner.select.expressions if is_known_of_units(inner, item.unalias())]
         known = frozenset(folded(item.alias_or_name) for item in items)
         others = [item for item in inner.select.expressions if inner.may_group(item.unalias())]
-        if not scope.policy.privacy.private:
+        if not policy.privacy.private:
             others = [item for item in others if not has_aggregate(item)]
         units = shown_units(inner)
         private = frozenset(folded(item.alias_or_name) for item in others) - known
         measures = shown_measures(source.this, inner.alias, inner.measures)
-        measures |= shown_sums(source.this, inner.alias, inner.measures, scope.policy)
+        measures |= shown_sums(source.this, inner.alias, inner.measures, policy)
         moments_of = shown_moments(inner)
     else:
         raise Refused("SDC081", "records that stand neither in a table nor in a subquery")
     found = Level(
-        select, scope.policy, alias, inner, known, private=private, measures=measures, moments=moments_of, units=units
+        select, policy, alias, inner, known, private=private, measures=measures, moments=moments_of, units=units
     )
     aliases = {alias}
     for join in joins:
-        if not _is_public(join.this, scope.progress, _apart(select)):
+        if not _is_public(join.this, progress, _apart(select)):
             raise Refused("SDC081", NO_RECORDS_BESIDE)
         aliases.add(join.this.alias_or_name)
         on = join.args.get("on")
         found.public.add(join.this.alias_or_name)
         if on is None:  # one row, which all records have beside them
             continue
-        _check(on, aliases, set(), scope.progress)
+        _check(on, aliases, set(), progress)
         if not found.knows(on):
             found.public.remove(join.this.alias_or_name)
             found.beside.add(join.this.alias_or_name)
@@ -168,11 +169,11 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
     where, group = select.args.get("where"), select.args.get("group")
     found.brings_together = group is not None and not is_block
     found.single = inner is not None and inner.single
-    own = set() if where is None else _own_queries(scope, found, where)
+    own = set() if where is None else _own_queries(progress, found, where)
     for part in filter(
         None, [where, group if is_block else None, *([] if is_block or found.brings_together else select.expressions)]
     ):
-        _check(part, aliases, _apart(select), scope.progress, own)
+        _check(part, aliases, _apart(select), progress, own)
     for item in select.expressions if is_block or found.brings_together else []:
         _check_columns(item, aliases)
     if found.brings_together:
@@ -180,12 +181,12 @@ def _level(scope: Scope, select: exp.Select, *, is_block: bool) -> Level:
     return found
 
 
-def _own_queries(scope: Scope, level: Level, where: exp.Expr) -> set[int]:
+def _own_queries(progress: Progress, level: Level, where: exp.Expr) -> set[int]:
     """What a condition asks of other rows of the same unit: ``id IN (SELECT id FROM visits WHERE ..)``; by identity.
 
-    Whether a unit is among those of a subquery of the same table is decided by its own rows: each SELECT there is
-    looked through as this one is, and shows the unit. So who is replaced changes which of its own rows are there, and
-    no other.
+    Whether a unit is among those of a subquery, of this table or of another one of its population, is decided by its
+    own rows: each SELECT there is looked through as this one is, and shows the unit. So who is replaced changes which
+    of its own rows are there, and no other.
     """
     found = set[int]()
     for node in where.walk(prune=is_query):
@@ -193,9 +194,10 @@ def _own_queries(scope: Scope, level: Level, where: exp.Expr) -> set[int]:
         asked = query.this if isinstance(query, exp.Subquery) else query
         if not isinstance(asked, exp.Select) or not is_unit_of(level, node.this) or len(asked.expressions) != 1:
             continue
-        if {folded(table.name) for table in asked.find_all(exp.Table)} != {folded(scope.policy.name)}:
+        its = progress.looked_for.get(id(asked))
+        if its is None:
             continue
-        inside = _level(scope, asked, is_block=False)
+        inside = _level(progress, its, asked, is_block=False)
         if not inside.brings_together and is_unit_of(inside, asked.expressions[0].unalias()):
             found |= {id(query), id(asked)}
     return found
@@ -296,10 +298,10 @@ def _apart(select: exp.Select) -> set[str]:
     return {cte.alias for cte in with_.expressions} if with_ is not None else set()
 
 
-def _check_with(scope: Scope, select: exp.Select) -> None:
+def _check_with(progress: Progress, select: exp.Select) -> None:
     with_ = select.args.get("with_")
     for cte in with_.expressions if with_ is not None else []:
-        if not cte.alias.startswith(APART) or not _is_public(cte.this, scope.progress, set()):
+        if not cte.alias.startswith(APART) or not _is_public(cte.this, progress, set()):
             raise Refused("SDC081", "records compared with an answer: ask for that first, and write its value")
         if cte.find(*TIMES) is not None:
             raise Refused("SDC081", "the time of day: write the date")

@@ -35,6 +35,7 @@ class Progress:
         ties: what ties subqueries in EXISTS to the records around them, by their identity.
         subqueries: over units in WHERE, with their relations, by their identity.
         records: what stands in FROM for the records of a table, by its identity.
+        looked_for: the policies of the records that units are looked for among, by the identity of the subquery.
         both: the columns of relations made of both sides of a FULL JOIN, as they were written, by alias and name.
         seen: the identities of the parts that were looked at.
         query: labels a query and protects what it aggregates, in place.
@@ -54,6 +55,7 @@ class Progress:
     ties: dict[int, Tied] = field(default_factory=dict)
     subqueries: dict[int, tuple[exp.Expr, Relation]] = field(default_factory=dict)
     records: dict[int, exp.Expr] = field(default_factory=dict)
+    looked_for: dict[int, Policy] = field(default_factory=dict)
     both: dict[str, dict[str, exp.Column]] = field(default_factory=dict)
     seen: set[int] = field(default_factory=set)
     query: Callable[[exp.Expr, Mapping[str, Relation]], Relation] = field(init=False)

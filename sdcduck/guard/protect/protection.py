@@ -42,6 +42,7 @@ from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_g
 from sdcduck.guard.protect.full_joins import join_both_sides, left_for_right
 from sdcduck.guard.protect.groups import has_one_row, without_order
 from sdcduck.guard.protect.inlined import inline_records
+from sdcduck.guard.protect.joined_records import join_records
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.looked_for import as_group
 from sdcduck.guard.protect.narrowing import without_narrowing_joins
@@ -94,6 +95,7 @@ class Protection:
         normalize(tree)
         write_out_measures(tree, self.progress.policies)
         inline_records(tree, self.progress.policies)
+        join_records(tree, self.progress)
         self._result = id(tree.unnest())
         self._read_often = any(map(is_lateral, tree.find_all(exp.Subquery))) or any(
             with_.args.get("recursive") for with_ in tree.find_all(exp.With)
