@@ -52,17 +52,17 @@ def test_what_does_not_protect_is_cut_off() -> None:
 
 def test_a_search_goes_on_with_it_where_integer_programming_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimal, "_HARD", 0)
-    x, y, primary, width = table((4, 4, 3), 5)
+    x, y, primary, width = table((5, 6), 3)
     z = np.asarray(x.totals(y))
 
     def searched() -> Widening:
         return widen_intervals(
             x, y, primary, np.flatnonzero(primary), width, width, cost=z, ineligible=z == 0, given=primary,
-            search=Search(trials=3),
+            search=Search(trials=2),
         )  # fmt: skip
 
     found = searched()
-    assert (found.trials, found.ended) == (3, True)
+    assert (found.trials, found.ended) == (2, True)
     assert protects(x, y, found.suppressed, primary, width)
     np.testing.assert_array_equal(searched().suppressed, found.suppressed)
     monkeypatch.setattr(intervals, "_SMALL", 0)
