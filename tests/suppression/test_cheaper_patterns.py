@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import itertools
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
-from scipy.optimize import linprog
+from skewed_tables import cube, protects, table, value
 
 from sdcduck.methods.suppression import intervals, moves
 from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, Widening, widen_intervals
@@ -20,32 +18,6 @@ Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
 
-def cube(shape: tuple[int, ...]) -> DummyMatrix:
-    """Inner cells and all sums over dimensions; the inner cells come first."""
-    place = np.indices(shape).reshape(len(shape), -1)
-    inner = np.arange(place.shape[1])
-    rows, columns, used = [], [], 0
-    for kept in itertools.product((True, False), repeat=len(shape)):
-        sizes = [size for size, keep in zip(shape, kept, strict=True) if keep]
-        code = np.zeros(len(inner), dtype=np.int64)
-        for axis, keep in enumerate(kept):
-            code = code * shape[axis] + place[axis] if keep else code
-        rows.append(inner)
-        columns.append(used + code)
-        used += int(np.prod(sizes))
-    return DummyMatrix.from_pairs(np.concatenate(rows), np.concatenate(columns), (len(inner), used))
-
-
-def table(shape: tuple[int, ...], seed: int, unit: float = 1.0) -> tuple[DummyMatrix, Floats, Booleans, Floats]:
-    """Cube, skewed inner values, primary cells and the widths that they want."""
-    rng = np.random.default_rng(seed)
-    x = cube(shape)
-    y = np.round(np.exp(rng.normal(5, 1.5, x.rows))) * unit
-    primary = np.zeros(x.columns, dtype=bool)
-    primary[: x.rows] = rng.random(x.rows) < 0.12
-    return x, y, primary, np.where(primary, 0.15 * x.totals(y), 0.0)
-
-
 def pattern(
     x: DummyMatrix, y: Floats, primary: Booleans, width: Floats, search: Search = NO_SEARCH, cost: Floats | None = None
 ) -> Widening:
@@ -54,26 +26,6 @@ def pattern(
         x, y, primary, np.flatnonzero(primary), width, width, cost=z if cost is None else cost, ineligible=z == 0,
         given=primary, search=search,
     )  # fmt: skip
-
-
-def protects(x: DummyMatrix, y: Floats, suppressed: Booleans, primary: Booleans, width: Floats) -> bool:
-    """Whether other inner values, none negative, with the same published cells put each primary cell far enough away."""
-    equations = x.sparse().T.tocsr()
-    shown = equations[np.flatnonzero(~suppressed)]
-    still = np.zeros(shown.shape[0])
-    for cell in np.flatnonzero(primary):
-        # What changes, in widths of the cell.
-        bounds = np.column_stack([-y / width[cell], np.full(x.rows, np.inf)])
-        for sign, far in ((1, 1.0), (-1, min(1.0, float(x.totals(y)[cell]) / width[cell]))):
-            goal = -sign * equations[cell].toarray().ravel()
-            found = linprog(goal, A_eq=shown, b_eq=still, bounds=bounds, method="highs")
-            if found.status != 3 and -found.fun < far * (1 - 1e-5):
-                return False
-    return True
-
-
-def value(x: DummyMatrix, y: Floats, suppressed: Booleans) -> float:
-    return float(np.asarray(x.totals(y))[suppressed].sum())
 
 
 @pytest.fixture
@@ -130,10 +82,10 @@ def test_trials_come_near_the_optimum_which_integer_programming_reaches(
 def test_integer_programming_has_part_of_the_time() -> None:
     """What it does not prove within that leaves the rest to the trials; steps are counted, and not seconds."""
     x, y, primary, width = table((6, 7), 1)
-    found = pattern(x, y, primary, width, Search(trials=200, seconds=0.02))
+    found = pattern(x, y, primary, width, Search(trials=200, seconds=0.008))
     assert 0 < found.trials < 200
     assert not found.ended
-    again = pattern(x, y, primary, width, Search(trials=200, seconds=0.02))
+    again = pattern(x, y, primary, width, Search(trials=200, seconds=0.008))
     assert again.trials == found.trials
     np.testing.assert_array_equal(again.suppressed, found.suppressed)
     limited = optimal_suppression(x, y, primary, width, steps=1000)

@@ -16,6 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sdcduck.methods.linear_programs import Unsolved
+from sdcduck.methods.suppression.covering import Covering
+from sdcduck.methods.suppression.cuts import Attacker
 from sdcduck.methods.suppression.held import Held, Terms
 from sdcduck.methods.suppression.known import Known, Task
 from sdcduck.methods.suppression.matrix import DummyMatrix
@@ -34,6 +36,7 @@ _SECOND = 2e7
 """Work (`Moves.work`) of a second of a processor core, more or less."""
 _SMALL, _SHARE = 1500, 0.6  # cells of publications that integer programming is asked about, and its share of the time
 _LIMIT = 5.0  # seconds of that where there is no limit
+_REPAIRS = 5.0  # seconds after which repairs make room for integer programming over some cells
 
 
 @dataclass(frozen=True)
@@ -168,6 +171,7 @@ class _Refining:
         self.movable = ~held.terms.given & ~held.terms.fixed
         self.made, self.ended = 0, True
         self.spent, self.optimal = 0.0, False
+        self.covering: Covering | None = None
         # Of large publications the cells are looked at as far as that goes in the time of the first way.
         self.time = max(self.moves.work, _SECOND * _CLEANING)
 
@@ -235,29 +239,61 @@ class _Refining:
         except Unsolved:
             return best  # numbers too far apart for the solver: the trials have programs of their own scale
         self.spent = min(found.steps, share)
-        if found.status != "optimal":
-            return best
-        held = Held(self.moves, best.terms, best.known, found.suppressed)
-        if not all(held.close(task, 0) for task in self.tasks):
+        if found.status == "time limit":
+            z = np.asarray(x.totals(y), dtype=np.float64)
+            attacker = Attacker(x, y, z, given, up, np.minimum(down, z), best.terms.check)
+            self.covering = Covering(attacker, self.cost, given, fixed, found.cuts, self.search.seed)
+        held = self._protecting(found.suppressed) if found.status == "optimal" else None
+        if held is None:
             return best
         self.optimal = not self._complete(held) and held.value[0] <= float(self.cost[found.suppressed & ~given].sum())
         return min(best, held, key=lambda each: each.value)
 
-    def searched(self, best: Held) -> Held:
-        """The best pattern after all trials, or as many as there is time for; none where the best is proven."""
+    def _protecting(self, pattern: Booleans) -> Held | None:
+        """A pattern with moves that show that it protects, by programs that did not lead to it."""
+        held = Held(self.moves, self.held.terms, self.held.known, pattern)
+        return held if all(held.close(task, 0) for task in self.tasks) else None
+
+    def searched(self, first: Held) -> Held:
+        """The best pattern after all trials, or as many as there is time for; none where the best is proven.
+
+        Integer programming over some cells begins with the first pattern again: from a repaired one it leads less far.
+        """
+        if self.optimal:
+            return first
         rng = np.random.default_rng(self.search.seed)
-        limit = self.moves.work + self.search.seconds * _SECOND - self.spent
-        for _ in range(self.search.trials):
-            if self.optimal or not (best.pattern & self.movable).any():
-                break
-            if self.moves.work > limit:
-                self.ended = False
-                break
+        begun = self.moves.work - self.spent
+        limit = begun + self.search.seconds * _SECOND
+        best = self._repaired(first, rng, limit if self.covering is None else min(limit, begun + _REPAIRS * _SECOND))
+        if self.covering is not None:
+            best = min(best, self._covered(first, limit), key=lambda held: held.value)
+            best = self._repaired(best, rng, limit)
+        self.ended = self.made == self.search.trials or not (best.pattern & self.movable).any()
+        return best
+
+    def _repaired(self, best: Held, rng: np.random.Generator, limit: float) -> Held:
+        """The best pattern of repairs, as many as are left and there is time for."""
+        while self.made < self.search.trials and self.moves.work <= limit and (best.pattern & self.movable).any():
             self.made += 1
             tried = self._tried(best, rng)
             # Patterns of the same value are taken too: they lead on to others.
             if tried is not None and tried.value <= best.value:
                 best = tried
+        return best
+
+    def _covered(self, best: Held, limit: float) -> Held:
+        """The best pattern by integer programming over some cells at a time, until many in turn gain nothing."""
+        failed = 0
+        while self.covering is not None and failed < self.search.trials and self.moves.work <= limit:
+            before = self.covering.work
+            found = self.covering.cheaper(best.pattern)
+            self.moves.work += self.covering.work - before
+            held = None if found is None else self._protecting(found)
+            failed += 1
+            if held is not None:
+                self._complete(held)
+                if held.value < best.value:
+                    best, failed = held, 0
         return best
 
     def _tried(self, best: Held, rng: np.random.Generator) -> Held | None:

@@ -18,18 +18,19 @@ from numpy.typing import ArrayLike, NDArray
 from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs
 from sdcduck.methods.numerics import highspy, scipy
 from sdcduck.methods.suppression.checked import amounts, flags
+from sdcduck.methods.suppression.cuts import Attacker, Cut
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 Floats = NDArray[np.float64]
 Booleans = NDArray[np.bool_]
 
-_SHORT = 1e-6  # relative: what a protection level may be missed by
 _LINEAR_ROUNDS = 200
 _SUPPORT = 1e-7
 _START = 10  # iterations that setting up a program is worth
 _INTEGRAL = 6  # what an iteration of integer programming takes, in those of a linear program
 _NODE = 200  # iterations for each node of its tree, more or less
-_LINEAR = 1 / 5  # the part of the steps that may go before it begins: what takes longer is hardly ever done in time
+_LINEAR = 1 / 5  # the part of a limit of steps that may go before it begins
+_HARD = 300  # conditions that linear programs found: with more of them it is hardly ever done in a limit of steps
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ class OptimalPattern:
             ``infeasible``: no pattern protects the primary cells, ``suppressed`` then holds all cells that may be
             suppressed.
         steps: what was done, as the argument ``steps`` counts it.
+        cuts: the conditions that were found.
     """
 
     suppressed: Booleans
@@ -53,6 +55,7 @@ class OptimalPattern:
     gap: float
     status: Literal["optimal", "time limit", "infeasible"]
     steps: int = 0
+    cuts: tuple[Cut, ...] = ()
 
 
 def optimal_suppression(
@@ -102,7 +105,7 @@ def optimal_suppression(
     barred = z == 0 if ineligible is None else flags(ineligible, x.columns, "ineligible")
 
     ends = time.monotonic() + time_limit
-    attacker = _Attacker(x, inner, z, first, up, down, check)
+    attacker = Attacker(x, inner, z, first, up, down, check)
     everything = first | ~barred
     if attacker.cuts(everything.astype(np.float64), np.inf):
         return OptimalPattern(everything, float(weight[everything].sum()), np.inf, 0.0, "infeasible", attacker.work)
@@ -116,13 +119,19 @@ def optimal_suppression(
 
 
 def _searched(
-    attacker: _Attacker, master: _Master, weight: Floats, first: Booleans, best: Booleans, ends: float, steps: float,
+    attacker: Attacker, master: _Master, weight: Floats, first: Booleans, best: Booleans, ends: float, steps: float,
     check: Callable[[], object],
 ) -> OptimalPattern:  # fmt: skip
     """Cuts and choices in turn, of parts of cells and then of whole ones, until nothing is cut off any more."""
-    bound = 0.0
+    bound, known = 0.0, list[Cut]()
+
+    def ended(status: Literal["optimal", "time limit"]) -> OptimalPattern:
+        return _pattern(best, weight, bound, status, attacker.work + master.work, tuple(known))
+
     for integral in (False, True):
         rounds = 0
+        if integral and np.isfinite(steps) and len(known) > _HARD:
+            return ended("time limit")
         while integral or rounds < _LINEAR_ROUNDS:
             rounds += 1
             check()
@@ -130,12 +139,12 @@ def _searched(
             solved = master.solve(integral, ends - time.monotonic(), most - attacker.work, best)
             if solved is None:
                 bound = max(bound, master.bound)
-                return _pattern(best, weight, bound, "time limit", attacker.work + master.work)
+                return ended("time limit")
             chosen, value = np.clip(solved[0], 0.0, 1.0), solved[1]
             bound = max(bound, value)
             cuts = attacker.cuts(np.rint(chosen) if integral else chosen, ends, most)
             if cuts is None:
-                return _pattern(best, weight, bound, "time limit", attacker.work + master.work)
+                return ended("time limit")
             if not cuts:
                 # What protects with a part of each cell protects with the whole cells.
                 support = chosen > _SUPPORT if not integral else chosen > 0.5
@@ -144,7 +153,8 @@ def _searched(
                     best = support | first
                 break
             master.add(cuts)
-    return _pattern(best, weight, bound, "optimal", attacker.work + master.work)
+            known += cuts
+    return ended("optimal")
 
 
 def _worth(pattern: Booleans, cost: Floats) -> tuple[float, int]:
@@ -153,113 +163,18 @@ def _worth(pattern: Booleans, cost: Floats) -> tuple[float, int]:
 
 
 def _pattern(
-    suppressed: Booleans, cost: Floats, bound: float, status: Literal["optimal", "time limit"], steps: int
+    suppressed: Booleans,
+    cost: Floats,
+    bound: float,
+    status: Literal["optimal", "time limit"],
+    steps: int,
+    cuts: tuple[Cut, ...],
 ) -> OptimalPattern:
     objective = float(cost[suppressed].sum())
     if status == "optimal":
         bound = objective
     gap = (objective - bound) / objective if objective > 0 else 0.0
-    return OptimalPattern(suppressed, objective, bound, max(gap, 0.0), status, steps)
-
-
-@dataclass(frozen=True)
-class _Cut:
-    """sum of coefficient x suppressed >= level: a necessary condition of protection."""
-
-    cells: NDArray[np.int32]
-    coefficients: Floats
-    level: float
-
-
-class _Attacker:
-    """How far each primary cell can move from its value when cells are suppressed (in part)."""
-
-    def __init__(
-        self,
-        x: DummyMatrix,
-        y: Floats,
-        z: Floats,
-        primary: Booleans,
-        up: Floats,
-        down: Floats,
-        check: Callable[[], object],
-    ) -> None:
-        self.x, self.z, self.up, self.down, self.check = x, z, up, down, check
-        self.targets = np.flatnonzero(primary)
-        # An inner cell that is a cell of the publication too is bounded as such.
-        published = np.zeros(x.rows, dtype=np.bool_)
-        alone = np.flatnonzero(np.diff(x.indptr) == 1)
-        published[x.indices[x.indptr[alone]]] = True
-        self.floor = np.where(published, -np.inf, -y)
-        # Values are scaled: the tolerances of the solver are absolute, and deviations are as small as the levels.
-        wanted = np.concatenate([up[self.targets], down[self.targets]])
-        self.unit = max(1.0, float(wanted.max(initial=0.0))) / 100
-        still = np.zeros(x.columns)
-        lp = linear_program(x.sparse().T.tocsr(), still, still, self.floor / self.unit, np.full(x.rows, np.inf))
-        self.highs = quiet_highs()
-        self.highs.setOptionValue("presolve", "off")
-        self.highs.setOptionValue("simplex_strategy", 4)
-        self.highs.passModel(lp)
-        self.size, self.work = x.columns + x.rows, 0
-        self.allowed = (np.zeros(x.columns), np.zeros(x.columns))
-
-    def cuts(self, chosen: Floats, ends: float, most: float = np.inf) -> list[_Cut] | None:
-        """Conditions that the choice violates; none when it protects all primary cells; None when out of time, or of
-        the ``most`` steps that all calls may take together."""
-        whole = bool(np.all((chosen == 0) | (chosen == 1)))
-        lowest = -self.z * chosen / self.unit
-        if whole:
-            self._allow(lowest, np.where(chosen > 0, np.inf, 0.0))
-        cuts = []
-        for target in self.targets:
-            self.check()
-            rows = self.x.indices[self.x.indptr[target] : self.x.indptr[target + 1]]
-            for sign, level in ((1.0, self.up[target]), (-1.0, self.down[target])):
-                if level <= 0:
-                    continue
-                if time.monotonic() > ends or self.work > most:
-                    return None
-                if not whole:
-                    # A cell suppressed in part may rise by that part of the level: that is what its cut counts.
-                    self._allow(lowest, level * chosen / self.unit)
-                self.highs.changeColsCost(len(rows), rows, np.full(len(rows), -sign))
-                cut = self._cut(level / self.unit)
-                self.highs.changeColsCost(len(rows), rows, np.zeros(len(rows)))
-                if cut is None:
-                    continue
-                if whole and float(cut.coefficients @ chosen[cut.cells]) >= cut.level * (1 - _SHORT):
-                    # Rounding has blunted the cut. What any unsafe pattern lacks is a cell outside of it.
-                    outside = np.flatnonzero(chosen == 0).astype(np.int32)
-                    cut = _Cut(outside, np.ones(len(outside)), 1.0)
-                cuts.append(cut)
-        return cuts
-
-    def _allow(self, lowest: Floats, highest: Floats) -> None:
-        """Let the cells move by this much."""
-        for cell in np.flatnonzero((lowest != self.allowed[0]) | (highest != self.allowed[1])):
-            self.highs.changeRowBounds(int(cell), float(lowest[cell]), float(highest[cell]))
-        self.allowed = (lowest, highest)
-
-    def _cut(self, level: float) -> _Cut | None:
-        self.highs.run()
-        self.work += (_START + max(0, self.highs.getInfo().simplex_iteration_count)) * self.size
-        status = self.highs.getModelStatus()
-        if status == highspy.HighsModelStatus.kUnbounded:
-            return None
-        if status != highspy.HighsModelStatus.kOptimal:
-            raise Unsolved(f"HiGHS ended with {self.highs.modelStatusToString(status)}")
-        if -self.highs.getInfo().objective_function_value >= level * (1 - _SHORT):
-            return None
-        solution = self.highs.getSolution()
-        dual = -np.asarray(solution.row_dual, dtype=np.float64)
-        reduced = np.asarray(solution.col_dual, dtype=np.float64)
-        floors = np.where(np.isfinite(self.floor), -self.floor / self.unit, 0.0)
-        need = level - float(np.maximum(reduced, 0.0) @ floors)
-        # A cell with a positive dual may rise without bound once suppressed; no coefficient need exceed the level.
-        coefficient = np.where(dual > 1e-9, need, np.maximum(-dual, 0.0) * self.z / self.unit)
-        coefficient = np.minimum(coefficient, need)
-        cells = np.flatnonzero(coefficient > 1e-9 * need).astype(np.int32)
-        return _Cut(cells, coefficient[cells] / need, 1.0)
+    return OptimalPattern(suppressed, objective, bound, max(gap, 0.0), status, steps, cuts)
 
 
 class _Master:
@@ -280,9 +195,9 @@ class _Master:
         self.integral = False
         self.bound, self.work = 0.0, 0
 
-    def add(self, cuts: list[_Cut]) -> None:
+    def add(self, cuts: list[Cut]) -> None:
         for cut in cuts:
-            self.highs.addRow(cut.level, np.inf, len(cut.cells), cut.cells, cut.coefficients)
+            self.highs.addRow(1.0, np.inf, len(cut.cells), cut.cells, cut.coefficients)
 
     def solve(self, integral: bool, seconds: float, steps: float, known: Booleans) -> tuple[Floats, float] | None:
         """The cheapest choice and its cost, from one that meets all conditions; None when out of time or steps."""
