@@ -15,8 +15,10 @@ from typing import Any
 import duckdb
 
 from sdcduck.catalog import first_row
+from sdcduck.catalog.engines import Engine
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded, identifier
+from sdcduck.udfs.engine_cells import Groups, check_reads_rows, groups_of, reading_rows
 
 _MOST_DIMENSIONS = 62  # GROUPING_ID has as many bits
 _Node = dict[str, Any]
@@ -47,6 +49,7 @@ class Publication:
         structural_zeros: SQL condition on the dimensions, which combinations nothing can have: they are no inner cells.
         numbered: the table that holds the inner cells with their numbers, where they have been put into one.
         counts: SQL of the inner cells where one of the sums is a count, see `counted`.
+        groups: what `records` has in their place where they are on another engine: rows that stand for several.
     """
 
     query: str
@@ -59,6 +62,7 @@ class Publication:
     structural_zeros: str | None = None
     numbered: str | None = None
     counts: str | None = None
+    groups: Groups | None = None
 
     def measure(self, name: str | None, argument: str, kind: str) -> Measure:
         """The measure of that name, or the first of its kind ('count' or 'sum')."""
@@ -192,11 +196,17 @@ def _added_up(measure: Measure) -> str:
     return f"{f'coalesce({total}, 0)' if measure.kind == 'count' else total}::{measure.sql_type}"
 
 
-def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publication:
+def read_publication(
+    cursor: duckdb.DuckDBPyConnection, query: str, engine: Engine | None = None
+) -> Publication:  # fmt: skip
     """Take a SELECT with grouping sets apart.
 
+    Args:
+        engine: that has the records of tables that stand for its own.
+
     Raises:
-        SDCError: not one SELECT with GROUP BY, or something in it that cannot be added up from inner cells.
+        SDCError: not one SELECT with GROUP BY, or something in it that cannot be added up from inner cells; records on
+            an engine that is not given.
     """
     statement = _parsed(cursor, query)
     node = statement["node"]
@@ -241,7 +251,14 @@ def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publicati
             )
     if len({folded(name) for name in names}) < len(names):
         raise SDCError("two columns of the publication have the same name: give each a name with AS")
-    return Publication(
+    of_measures = [items[place] for place in measured]
+    asked = [(item["function_name"], next(iter(_arguments(item)), None)) for item in of_measures]
+    groups = groups_of(cursor, engine, query, node, asked)
+    if groups is not None:
+        groups = groups.read(cursor)
+        statement = {**statement, "node": reading_rows(node, groups)}
+        check_reads_rows(cursor, _text(cursor, statement, statement["node"]))
+    publication = Publication(
         query=query,
         dimensions=tuple(names[place] for place in dimension_places),
         measures=tuple(
@@ -251,8 +268,23 @@ def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publicati
         columns=tuple(names),
         sets=sets,
         inner=inner,
-        records=_records(cursor, statement, [items[p] for p in dimension_places], [items[p] for p in measured]),
+        records=_records(cursor, statement, [items[p] for p in dimension_places], of_measures),
+        groups=groups,
     )
+    return publication if groups is None else replace(publication, inner=_of_groups(publication, groups))
+
+
+def _of_groups(publication: Publication, groups: Groups) -> str:
+    """SQL of the inner cells, of rows that stand for several records."""
+    dimensions = {name: f"_sdc_d{place}" for place, name in enumerate(publication.dimensions)}
+    numbers = {}
+    for place, (measure, counted) in enumerate(zip(publication.measures, groups.measures, strict=True)):
+        there = f"coalesce(sum({counted.by}) FILTER (_sdc_m{place} IS NOT NULL), 0)"
+        total = f"sum(_sdc_m{place})" if measure.kind == "sum" else there
+        numbers[measure.name] = f"{total}::{measure.sql_type}"
+    shown = ", ".join(f"{(dimensions | numbers)[name]} AS {identifier(name)}" for name in publication.columns)
+    keys = ", ".join(dimensions.values())
+    return f"SELECT {shown} FROM ({publication.records}){f' GROUP BY {keys}' if keys else ''}"
 
 
 def _parsed(cursor: duckdb.DuckDBPyConnection, query: str) -> _Node:
@@ -396,8 +428,12 @@ def digest_query(publication: Publication) -> str:
 
 def complete_measures(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> tuple[str, ...]:
     """Names of the measures that every record has a value of: their counts are counts of the records."""
-    counted = ", ".join(f"count(_sdc_m{place})" for place in range(len(publication.measures)))
-    row = first_row(cursor, f"SELECT count(*), {counted} FROM ({publication.records})")
+    counts = ["count(*)", *(f"count(_sdc_m{place})" for place in range(len(publication.measures)))]
+    if publication.groups is not None:
+        there = enumerate(publication.groups.measures)
+        counts = ["coalesce(sum(_sdc_n), 0)"]
+        counts += [f"coalesce(sum({one.by}) FILTER (_sdc_m{place} IS NOT NULL), 0)" for place, one in there]
+    row = first_row(cursor, f"SELECT {', '.join(counts)} FROM ({publication.records})")
     assert row is not None
     return tuple(measure.name for measure, n in zip(publication.measures, row[1:], strict=True) if n == row[0])
 

@@ -14,7 +14,7 @@ from sdcduck.catalog.engine_clickhouse import OfClickHouse
 from sdcduck.catalog.engine_kinds import IS_HERE, Keyed, OfDataFusion, OfDuckDB, OfPostgres
 from sdcduck.catalog.engine_spark import OfSpark
 from sdcduck.errors import SDCError, unknown
-from sdcduck.quoting import identifier, literal
+from sdcduck.quoting import folded, identifier, literal
 
 MARK = "sdcduck: the records of this table are on another engine"
 """The comment of a table that stands for one of an engine."""
@@ -147,6 +147,20 @@ def stand_in(con: duckdb.DuckDBPyConnection, records: object, tables: Sequence[s
 def stand_ins(con: duckdb.DuckDBPyConnection) -> list[str]:
     """The tables of a database that stand for others."""
     return [name for (name,) in con.execute(_MARKED).fetchall()]
+
+
+def marked_tables(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    """Those of them that a query reads, by views and macros, too."""
+    marked = stand_ins(con)
+    if not marked:
+        return []
+
+    def named(sql: str) -> set[str]:
+        return {folded(name) for name in con.get_table_names(sql, qualified=True)}
+
+    [(database,)] = con.execute("SELECT current_database()").fetchall()
+    asked, before = named(query), ("", "main.", f"{identifier(database)}.", f"{identifier(database)}.main.")
+    return [name for name in marked if any(asked & named(f"FROM {each}{identifier(name)}") for each in before)]
 
 
 _MARKED = f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} AND comment = {literal(MARK)} ORDER BY ALL"

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlglot import exp, parse_one
 
 from sdcduck.guard.engines.cut import Source
-from sdcduck.guard.engines.semantics import dialect
+from sdcduck.catalog.engine_semantics import dialect
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 

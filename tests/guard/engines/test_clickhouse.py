@@ -14,8 +14,8 @@ import sdcduck
 from sdcduck.catalog.engine_clickhouse import OfClickHouse
 from sdcduck.catalog.engines import engine_of
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.engines import semantics
-from sdcduck.guard.engines.semantics import SEMANTICS
+from sdcduck.catalog import engine_semantics as semantics
+from sdcduck.catalog.engine_semantics import SEMANTICS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from clickhouse_session import clickhouse

@@ -16,8 +16,8 @@ from effort import LONG
 import sdcduck
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.engines import semantics
-from sdcduck.guard.engines.semantics import SEMANTICS, column
+from sdcduck.catalog import engine_semantics as semantics
+from sdcduck.catalog.engine_semantics import SEMANTICS, column
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))
 from table import SECRET, declare, guarded, queries
