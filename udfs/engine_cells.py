@@ -7,7 +7,7 @@ so DuckDB works out each expression of the publication over these rows, as it wo
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,11 +16,13 @@ from weakref import WeakSet
 import duckdb
 import pyarrow as pa
 
-from sdcduck.catalog.engines import Engine, duckdb_columns, marked_tables
+from sdcduck.catalog.engines import Engine, duckdb_columns, marked_tables, stand_ins
 from sdcduck.errors import SDCError
 from sdcduck.quoting import folded, identifier, literal
 
 _Node = dict[str, Any]
+_Asked = tuple[str, list[tuple[str, str]], list[str]]
+"""A query in DuckDB's words, names and types of what it answers, and SQL of more columns made of these."""
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _GROUPED = (*_WHOLE, "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
 _NUMBER = re.compile(r"0|-?[1-9]\d*")
@@ -87,6 +89,11 @@ class Groups:
         counted = [(f"_sdc_n{place}", "BIGINT") for place in range(len(self.counted))]
         return [*((name, self.types[name]) for name in self.by), ("_sdc_n", "BIGINT"), *summed, *counted]
 
+    def _there(self) -> list[str]:
+        """SQL of columns that are counted only: whether any record has a value."""
+        places = enumerate(self.counted)
+        return [f"nullif(_sdc_n{place}, 0) AS {identifier(name)}" for place, name in places if name not in self.summed]
+
     def type_of_sum(self, name: str) -> str:
         """The DuckDB type of the sums of a column."""
         kind = self.types[name]
@@ -98,7 +105,7 @@ class Groups:
         Raises:
             SDCError: it fails, or answers otherwise than DuckDB; without what it says, which may have data.
         """
-        (rows,) = self._kept(cursor, [(self._query(), self._columns())])
+        (rows,) = self._kept(cursor, [(self._query(), self._columns(), self._there())])
         return replace(self, rows=rows)
 
     def contributions(
@@ -126,7 +133,7 @@ class Groups:
             who, kind = identifier(contributor), self.types[contributor]
             owner = [f"min({who})", f"max({who})", f"count({who})"]
             owners = [("_sdc_least", kind), ("_sdc_greatest", kind), ("_sdc_there", "BIGINT")]
-        asked = [(self._query(owner), [*self._columns(), *owners])]
+        asked = [(self._query(owner), [*self._columns(), *owners], self._there())]
         if value is not None:
             asked += self._contributed(value, contributor, apart, depth)
         rows, *found = self._kept(cursor, asked)
@@ -134,16 +141,17 @@ class Groups:
 
     def _contributed(
         self, value: str, contributor: str | None, apart: Sequence[str], depth: int
-    ) -> list[tuple[str, list[tuple[str, str]]]]:
+    ) -> list[_Asked]:
         """What the engine is asked about contributions."""
         total, x, table = self.type_of_sum(value), identifier(value), identifier(self.table)
         exact = f"CAST({x} AS DECIMAL(38, {scale_of(self.types[value])}))"
         by = list(map(identifier, self.by))
         at = [(name, self.types[name]) for name in self.by]
+        others = [f"NULL AS {identifier(name)}" for name in self.counted if name != value]
         listed = "".join(f"{name}, " for name in by)
         grouped = f" GROUP BY {', '.join(by)}" if by else ""
         alone = f"SELECT {listed}{exact} AS _sdc_y FROM {table} WHERE {x} IS NOT NULL"
-        several = list[tuple[str, list[tuple[str, str]]]]()
+        several = list[_Asked]()
         if contributor is not None:
             who, kind = identifier(contributor), self.types[contributor]
             each = (
@@ -156,7 +164,7 @@ class Groups:
             alone = f"SELECT {listed}_sdc_y FROM ({rows}) AS _sdc_c WHERE NOT ({one_by_one})"
             items = _listed([*by, "_sdc_who", "_sdc_y"])
             query = f"SELECT {items} FROM ({rows}) AS _sdc_c WHERE {one_by_one}"
-            several = [(query, [*at, ("_sdc_who", kind), (value, total)])]
+            several = [(query, [*at, ("_sdc_who", kind), (value, total)], others)]
         sums = _listed([*by, "count(CASE WHEN _sdc_y <> 0 THEN 1 END)", "sum(abs(_sdc_y))"])
         within = f"PARTITION BY {', '.join(by)} " if by else ""
         ranked = (
@@ -167,16 +175,18 @@ class Groups:
             (
                 f"SELECT {sums} FROM ({alone}) AS _sdc_l{grouped} HAVING count(*) > 0",
                 [*at, ("_sdc_contributors", "BIGINT"), (value, total)],
+                others,
             ),
             (
                 f"SELECT {_listed([*by, '_sdc_a'])} FROM ({ranked}) AS _sdc_r WHERE _sdc_place <= {depth}",
                 [*at, (value, total)],
+                others,
             ),
             *several,
         ]
 
     def _kept(
-        self, cursor: duckdb.DuckDBPyConnection, asked: Sequence[tuple[str, list[tuple[str, str]]]]
+        self, cursor: duckdb.DuckDBPyConnection, asked: Sequence[_Asked]
     ) -> list[str]:
         """The tables here with what the engine answers to queries in DuckDB's words."""
         from sdcduck.catalog.engine_self_test import check_alike  # with sqlglot
@@ -184,8 +194,8 @@ class Groups:
         if self.engine not in _TRIED:
             check_alike(self.engine)
             _TRIED.add(self.engine)
-        answers = _answers(self.engine, [query for query, _ in asked])
-        return [_keep(cursor, rows, columns) for rows, (_, columns) in zip(answers, asked, strict=True)]
+        answers = _answers(self.engine, [query for query, _, _ in asked])
+        return [_keep(cursor, rows, columns, more) for rows, (_, columns, more) in zip(answers, asked, strict=True)]
 
 
 def scale_of(kind: str) -> int:
@@ -223,19 +233,22 @@ def _answers(engine: Engine, queries: Sequence[str]) -> list[pa.Table]:
         raise SDCError(f"the engine that has the records refused, or is not there ({kind})") from None
 
 
-def _keep(cursor: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Sequence[tuple[str, str]]) -> str:
+def _keep(
+    cursor: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Sequence[tuple[str, str]], more: Sequence[str]
+) -> str:
     """A table of rows where every connection of this process sees it, by a name that others do not have.
 
     The same rows have the same table: a statement may be bound several times.
     """
     items = [f"CAST(c{place} AS {kind}) AS {identifier(name)}" for place, (name, kind) in enumerate(columns)]
+    made = f"SELECT {', '.join(['*', *more])} FROM (SELECT {', '.join(items)} FROM _sdc_answer)"
     cursor.register("_sdc_answer", rows)
     try:
-        cursor.execute(f"CREATE OR REPLACE TEMP TABLE _sdc_kept AS SELECT {', '.join(items)} FROM _sdc_answer")
+        cursor.execute(f"CREATE OR REPLACE TEMP TABLE _sdc_kept AS {made}")
     finally:
         cursor.unregister("_sdc_answer")
     names = ", ".join(identifier(name) for name, _ in columns)
-    kinds = " ".join(kind for _, kind in columns)
+    kinds = " ".join([*(kind for _, kind in columns), *more])
     found = cursor.execute(f"SELECT count(*), sum(hash({names})), hash(?::VARCHAR) FROM temp._sdc_kept", [names + kinds])
     rows_, hashes, of_columns = found.fetchall()[0]
     name = f"_sdc_rows_{of_columns}_{rows_}_{hashes or 0}"
@@ -246,19 +259,22 @@ def _keep(cursor: duckdb.DuckDBPyConnection, rows: pa.Table, columns: Sequence[t
 
 
 def groups_of(
-    cursor: duckdb.DuckDBPyConnection, engine: Engine | None, query: str, node: _Node,
-    measures: Sequence[tuple[str, _Node | None]],
+    cursor: duckdb.DuckDBPyConnection, engine: Engine | None, node: _Node,
+    measures: Sequence[tuple[str, _Node | None]], text: Callable[[_Node], str],
 ) -> Groups | None:  # fmt: skip
     """What a publication needs of an engine that has its records; None: it reads none of those.
 
     Args:
         node: the SELECT, as DuckDB reads it.
         measures: the name of each function, and its argument.
+        text: writes a SELECT.
 
     Raises:
         SDCError: there is no engine, or it is not known that the numbers are those that DuckDB would give.
     """
-    marked = marked_tables(cursor, query)
+    if not stand_ins(cursor):
+        return None
+    marked = _marked(cursor, node, text)
     if not marked:
         return None
     if engine is None:
@@ -317,14 +333,32 @@ def reading_rows(node: _Node, groups: Groups) -> _Node:
     return made
 
 
-def check_reads_rows(cursor: duckdb.DuckDBPyConnection, query: str) -> None:
+def check_reads_rows(cursor: duckdb.DuckDBPyConnection, node: _Node, text: Callable[[_Node], str]) -> None:
     """That nothing but the table after FROM has records on the engine.
 
     Raises:
         SDCError: a view, a subquery or another table has.
     """
-    if marked_tables(cursor, query):
+    if _marked(cursor, node, text):
         raise _refused("the table is named once, after FROM, and by no view and no subquery")
+
+
+def _marked(cursor: duckdb.DuckDBPyConnection, node: _Node, text: Callable[[_Node], str]) -> list[str]:
+    """The tables with records on an engine that a SELECT reads."""
+    try:
+        return marked_tables(cursor, text(_without_using(node)))
+    except duckdb.Error:
+        raise _refused("DuckDB tells the tables that it reads") from None
+
+
+def _without_using(node: Any) -> Any:
+    """A SELECT whose joins are by no column: DuckDB lists the tables of others only."""
+    if isinstance(node, list):
+        return [_without_using(one) for one in node]
+    if not isinstance(node, dict):
+        return node
+    made = {name: _without_using(value) for name, value in node.items()}
+    return made | {"using_columns": [], "ref_type": "CROSS"} if made.get("using_columns") else made
 
 
 def _refused(what: str) -> SDCError:

@@ -10,6 +10,7 @@ import json
 from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import duckdb
@@ -253,11 +254,12 @@ def read_publication(
         raise SDCError("two columns of the publication have the same name: give each a name with AS")
     of_measures = [items[place] for place in measured]
     asked = [(item["function_name"], next(iter(_arguments(item)), None)) for item in of_measures]
-    groups = groups_of(cursor, engine, query, node, asked)
+    text = partial(_text, cursor, statement)
+    groups = groups_of(cursor, engine, node, asked, text)
     if groups is not None:
         groups = groups.read(cursor)
         statement = {**statement, "node": reading_rows(node, groups)}
-        check_reads_rows(cursor, _text(cursor, statement, statement["node"]))
+        check_reads_rows(cursor, statement["node"], text)
     publication = Publication(
         query=query,
         dimensions=tuple(names[place] for place in dimension_places),
