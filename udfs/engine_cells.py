@@ -139,9 +139,7 @@ class Groups:
         rows, *found = self._kept(cursor, asked)
         return replace(self, rows=rows), found
 
-    def _contributed(
-        self, value: str, contributor: str | None, apart: Sequence[str], depth: int
-    ) -> list[_Asked]:
+    def _contributed(self, value: str, contributor: str | None, apart: Sequence[str], depth: int) -> list[_Asked]:
         """What the engine is asked about contributions."""
         total, x, table = self.type_of_sum(value), identifier(value), identifier(self.table)
         exact = f"CAST({x} AS DECIMAL(38, {scale_of(self.types[value])}))"
@@ -185,9 +183,7 @@ class Groups:
             *several,
         ]
 
-    def _kept(
-        self, cursor: duckdb.DuckDBPyConnection, asked: Sequence[_Asked]
-    ) -> list[str]:
+    def _kept(self, cursor: duckdb.DuckDBPyConnection, asked: Sequence[_Asked]) -> list[str]:
         """The tables here with what the engine answers to queries in DuckDB's words."""
         from sdcduck.catalog.engine_self_test import check_alike  # with sqlglot
 
@@ -249,7 +245,9 @@ def _keep(
         cursor.unregister("_sdc_answer")
     names = ", ".join(identifier(name) for name, _ in columns)
     kinds = " ".join([*(kind for _, kind in columns), *more])
-    found = cursor.execute(f"SELECT count(*), sum(hash({names})), hash(?::VARCHAR) FROM temp._sdc_kept", [names + kinds])
+    found = cursor.execute(
+        f"SELECT count(*), sum(hash({names})), hash(?::VARCHAR) FROM temp._sdc_kept", [names + kinds]
+    )
     rows_, hashes, of_columns = found.fetchall()[0]
     name = f"_sdc_rows_{of_columns}_{rows_}_{hashes or 0}"
     cursor.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_KEPT} (HIDDEN, READ_WRITE)")

@@ -16,9 +16,9 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp, parse_one
 
-from sdcduck.errors import SDCError
 from sdcduck.catalog import engine_semantics as semantics
 from sdcduck.catalog.engine_semantics import SEMANTICS, column
+from sdcduck.errors import SDCError
 
 if TYPE_CHECKING:
     from sdcduck.catalog.engines import Engine

@@ -83,8 +83,8 @@ def engine_of(records: object) -> Engine:
     raise SDCError(
         f"argument 'records'{name} must be an engine of which it is tested that it gives the same numbers: a backend "
         "of ibis for DuckDB, DataFusion or PostgreSQL, a connection or a file of DuckDB, a "
-        "datafusion.SessionContext(), a chdb.session.Session(), a SparkSession, 'postgresql://user@host:port/database', "
-        "'clickhouse:///folder?database=name', or 'spark://host:port?table=files'"
+        "datafusion.SessionContext(), a chdb.session.Session(), a SparkSession, "
+        "'postgresql://user@host:port/database', 'clickhouse:///folder?database=name', or 'spark://host:port?table=files'"
     )
 
 

@@ -31,9 +31,7 @@ class Earlier:
     freq: str
 
 
-def joined(
-    session: Session, publication: Publication, name: str
-) -> tuple[Publication, tuple[Earlier, ...]]:
+def joined(session: Session, publication: Publication, name: str) -> tuple[Publication, tuple[Earlier, ...]]:
     """A publication together with one published before it, and those that came before that one."""
     cursor, found = session.cursor(), list[tuple[str, Publication]]()
     freqs: dict[str, str | None] = {}

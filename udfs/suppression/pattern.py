@@ -270,6 +270,7 @@ def _inner_query(publication: Publication, rules: Rules, extend: Sequence[Sequen
     match = " AND ".join(
         f"i.{name} IS NOT DISTINCT FROM u.{key}" for name, key in zip(publication.quoted_dimensions, keys, strict=True)
     )
+    inner = ", ".join(keys) or "()"
     alone = "min(_sdc_who) = max(_sdc_who) AND count(_sdc_who) = count(*)"
     records = f"SELECT *, ({rules.contributor}) AS _sdc_who FROM ({publication.records})"
     if publication.groups is not None:
@@ -281,7 +282,7 @@ def _inner_query(publication: Publication, rules: Rules, extend: Sequence[Sequen
         SELECT i.{n} AS freq, i.{y}::DOUBLE AS value, coalesce(u.number, 0) AS contributor
         FROM ({cells}) i LEFT JOIN (
             SELECT *, dense_rank() OVER (ORDER BY _sdc_who) AS number FROM (
-                SELECT {shown}min(_sdc_who) AS _sdc_who FROM ({records}) GROUP BY {", ".join(keys) or "()"} HAVING {alone}
+                SELECT {shown}min(_sdc_who) AS _sdc_who FROM ({records}) GROUP BY {inner} HAVING {alone}
             ) WHERE {counted(rules)}
         ) u ON {match or "true"} ORDER BY i._sdc_inner"""
 

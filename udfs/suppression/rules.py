@@ -238,12 +238,13 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     depth = rules.depth
     if rules.contributor is None:
         inner = ", ".join(keys) or "()"
+        weighted = " * _sdc_w" if rules.weight is not None else ""
         return f"""
             SELECT {number} AS _sdc_set{listed}, sum(n)::BIGINT AS _sdc_contributors, sum(total)::DOUBLE AS _sdc_total,
                 list_sort(flatten(list(largest)), 'DESC')[:{depth}]::DOUBLE[] AS _sdc_largest
             FROM (
                 SELECT {", ".join(keys) + ", " if keys else ""}count(*) FILTER (_sdc_y <> 0) AS n,
-                    sum(abs(_sdc_y{" * _sdc_w" if rules.weight is not None else ""})) AS total, max(abs(_sdc_y), {depth}) AS largest
+                    sum(abs(_sdc_y{weighted})) AS total, max(abs(_sdc_y), {depth}) AS largest
                 FROM ({checked}) GROUP BY {inner}
             ) GROUP BY {group}"""
     # Without weights one sum is enough.
@@ -322,7 +323,8 @@ def statistics_on_engine(publication: Publication, rules: Rules) -> str:
             UNION ALL SELECT _sdc_grouping{listed}, count(*) FILTER (y <> 0 AND {counted(rules)}), sum(abs(y)),
                 max(abs(y), {depth})
             FROM (
-                SELECT {publication.grouping(keys)} AS _sdc_grouping{listed}, _sdc_who, sum({y}) AS y FROM ({several[0]})
+                SELECT {publication.grouping(keys)} AS _sdc_grouping{listed}, _sdc_who, sum({y}) AS y
+                FROM ({several[0]})
                 WHERE {y} IS NOT NULL AND CASE WHEN _sdc_who IS NULL THEN {_NO_CONTRIBUTOR} ELSE true END
                 GROUP BY GROUPING SETS ({sets})
             ) GROUP BY _sdc_grouping{listed}"""

@@ -14,10 +14,10 @@ import pytest
 from effort import LONG
 
 import sdcduck
-from sdcduck.errors import SDCError
-from sdcduck.guard import Guard, Refused
 from sdcduck.catalog import engine_semantics as semantics
 from sdcduck.catalog.engine_semantics import SEMANTICS, column
+from sdcduck.errors import SDCError
+from sdcduck.guard import Guard, Refused
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))
 from table import SECRET, declare, guarded, queries

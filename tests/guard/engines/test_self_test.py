@@ -11,10 +11,10 @@ import pytest
 
 import sdcduck
 from sdcduck.catalog.engine_kinds import OfDuckDB
+from sdcduck.catalog.engine_self_test import _checks, check_alike
 from sdcduck.catalog.engines import engine_of
 from sdcduck.errors import SDCError
 from sdcduck.guard import Refused
-from sdcduck.catalog.engine_self_test import _checks, check_alike
 
 sys.path.insert(0, str(Path(__file__).parent))
 from clickhouse_session import clickhouse

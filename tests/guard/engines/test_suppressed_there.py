@@ -136,7 +136,7 @@ def test_what_is_published_needs_the_engine_no_more(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("statement", "says"),
     [
-        (f"FROM sdc_suppress($$SELECT size, count(*) AS n, sum(income) AS y FROM firms GROUP BY size$$, max_count := 1)", "DOUBLE"),
+        ("FROM sdc_suppress($$SELECT size, count(*) AS n, sum(income) AS y FROM firms GROUP BY size$$, max_count := 1)", "DOUBLE"),
         ("FROM sdc_suppress($$SELECT size, count(*) AS n, sum(staff * 2) AS y FROM firms GROUP BY size$$, max_count := 1)", "as they are"),
         ("FROM sdc_suppress($$SELECT size, sum(staff) AS y, count(*) AS n FROM firms WHERE staff > 3 GROUP BY size$$, max_count := 1)", "no condition"),
         ("FROM sdc_suppress($$SELECT income, count(*) AS n FROM firms GROUP BY income$$, max_count := 1)", "DOUBLE"),
