@@ -245,10 +245,8 @@ def _keep(
         cursor.unregister("_sdc_answer")
     names = ", ".join(identifier(name) for name, _ in columns)
     kinds = " ".join([*(kind for _, kind in columns), *more])
-    found = cursor.execute(
-        f"SELECT count(*), sum(hash({names})), hash(?::VARCHAR) FROM temp._sdc_kept", [names + kinds]
-    )
-    rows_, hashes, of_columns = found.fetchall()[0]
+    counted = f"SELECT count(*), sum(hash({names})), hash(?::VARCHAR) FROM temp._sdc_kept"
+    rows_, hashes, of_columns = cursor.execute(counted, [names + kinds]).fetchall()[0]
     name = f"_sdc_rows_{of_columns}_{rows_}_{hashes or 0}"
     cursor.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_KEPT} (HIDDEN, READ_WRITE)")
     cursor.execute(f"CREATE TABLE IF NOT EXISTS {_KEPT}.main.{name} AS FROM temp._sdc_kept")

@@ -55,8 +55,9 @@ def plan_protect(
     if method == "suppression":
         if marked_tables(cursor, f"FROM {table.sql}"):
             raise SDCError(
-                f"the records of '{table.text}' are on another engine, of which method := 'suppression' answers nothing: "
-                "others ask the inner cells that sdc_publish stored (sdc_open_count, sdc_open_sum), or the file of sdc_export"
+                f"the records of '{table.text}' are on another engine, of which method := 'suppression' answers "
+                "nothing: ask the inner cells that sdc_publish stored (sdc_open_count, sdc_open_sum), or the file of "
+                "sdc_export"
             )
         read_owned(owned, table, (), method)
         _check_published_names(cursor, publication, table, dimensions, measures or ())

@@ -128,9 +128,11 @@ def test_what_is_published_needs_the_engine_no_more(tmp_path: Path) -> None:
         open_ = "SELECT size, sdc_open_count(n, stencil) AS n FROM sdc.firms_by_size_stencil GROUP BY size ORDER BY size"
         with duckdb.connect(str(tmp_path / "policies.duckdb")) as plain:  # stencils are drawn: what is shown is the same
             assert plain.sql(open_).fetchall() == here.sql(open_).fetchall()
-        with sdcduck.connect(tmp_path / "policies.duckdb", secret=_SECRET) as without:
-            with pytest.raises(duckdb.Error, match="another engine"):
-                without.execute("FROM sdc_suppress('firms_by_size')")
+        with (
+            sdcduck.connect(tmp_path / "policies.duckdb", secret=_SECRET) as without,
+            pytest.raises(duckdb.Error, match="another engine"),
+        ):
+            without.execute("FROM sdc_suppress('firms_by_size')")
 
 
 @pytest.mark.parametrize(
