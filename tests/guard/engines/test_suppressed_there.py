@@ -125,8 +125,12 @@ def test_what_is_published_needs_the_engine_no_more(tmp_path: Path) -> None:
             records.execute("UPDATE firms SET size = 0 WHERE id = 7")
             with pytest.raises(duckdb.Error, match="changed since it was published"):
                 there.execute("FROM sdc_suppress('firms_by_size')")
-        open_ = "SELECT size, sdc_open_count(n, stencil) AS n FROM sdc.firms_by_size_stencil GROUP BY size ORDER BY size"
-        with duckdb.connect(str(tmp_path / "policies.duckdb")) as plain:  # stencils are drawn: what is shown is the same
+        open_ = (
+            "SELECT size, sdc_open_count(n, stencil) AS n FROM sdc.firms_by_size_stencil GROUP BY size ORDER BY size"
+        )
+        with duckdb.connect(
+            str(tmp_path / "policies.duckdb")
+        ) as plain:  # stencils are drawn: what is shown is the same
             assert plain.sql(open_).fetchall() == here.sql(open_).fetchall()
         with (
             sdcduck.connect(tmp_path / "policies.duckdb", secret=_SECRET) as without,
@@ -186,5 +190,7 @@ def test_rows_are_kept_once(alone: duckdb.DuckDBPyConnection) -> None:
     with _there(alone, "duckdb") as con:
         for _ in range(2):
             con.sql(f"FROM sdc_suppress($${_COUNTS}$$, max_count := 1)").fetchall()
-        kept = con.execute("SELECT count(*) FROM duckdb_tables() WHERE starts_with(table_name, '_sdc_rows_')").fetchall()
+        kept = con.execute(
+            "SELECT count(*) FROM duckdb_tables() WHERE starts_with(table_name, '_sdc_rows_')"
+        ).fetchall()
         assert kept[0][0] <= 1
