@@ -101,6 +101,18 @@ class Publication:
         )
         return replace(self, measures=measures, counts=f"SELECT * REPLACE ({whole} AS {name}) FROM ({self.inner})")
 
+    def check_has_records(self) -> None:
+        """That there is a row for each record, and none that stands for several.
+
+        Raises:
+            SDCError: they are on an engine, which is not asked for them.
+        """
+        if self.groups is not None:
+            raise SDCError(
+                f"this looks at the records one by one, and those of '{self.groups.table}' are on another engine: take "
+                "some of them into a table of this file (docs/engines.md)"
+            )
+
     def level_of(self, columns: tuple[int, ...]) -> str:
         """A grouping set in words: ``county x age``, or ``total``."""
         return " x ".join(self.dimensions[place] for place in columns) or "total"

@@ -294,8 +294,10 @@ def with_contributions(
     found, tables = groups.contributions(cursor, value, owner, rules.not_counted, rules.depth)
     records = publication.records.replace(groups.rows, found.rows)
     inner = publication.inner.replace(groups.rows, found.rows)
+    counts = None if publication.counts is None else publication.counts.replace(groups.rows, found.rows)
     contributed = tuple(publication.records.replace(groups.rows, table) for table in tables)
-    return replace(publication, records=records, inner=inner, groups=replace(found, contributed=contributed))
+    groups = replace(found, contributed=contributed)
+    return replace(publication, records=records, inner=inner, counts=counts, groups=groups)
 
 
 def statistics_on_engine(publication: Publication, rules: Rules) -> str:

@@ -155,6 +155,7 @@ def test_what_is_published_needs_the_engine_no_more(tmp_path: Path) -> None:
         (f"FROM sdc_primary($${_OF}$$, p_percent := 10, weight := '2')", "without 'weight'"),
         (f"FROM sdc_primary($${_OF}$$, min_contributors := 3, contributor := 'firm', not_counted := ['it''s'])", "without quotes"),
         (f"FROM sdc_primary($${_OF}$$, p_percent := 10, contributor := 'region')", "NULL"),
+        (f"FROM sdc_check_table($${_OF}$$)", "one by one"),
         ("FROM sdc_protect('firms', unit := 'id', dimensions := ['size'], method := 'suppression', publication := 'p')", "sdc_open_count"),
     ],
 )  # fmt: skip
