@@ -125,9 +125,10 @@ def _spark(address: str) -> Any:
         from pyspark.sql import SparkSession
     except ModuleNotFoundError:
         raise SDCError("records in Spark need the package 'pyspark': pip install 'sdcduck[spark]'") from None
-    made = SparkSession.builder.master("local[*]" if master.startswith("spark-local:") else master)
+    place = "local[*]" if master.startswith("spark-local:") else master
     try:
-        session = made.appName("sdcduck").config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        made = SparkSession.builder.master(place).appName("sdcduck")
+        session = made.config("spark.ui.showConsoleProgress", "false").getOrCreate()
         for name, files in parse_qsl(asked):
             session.read.parquet(files).createOrReplaceTempView(name)
     except Exception:  # it has errors of its own
