@@ -295,9 +295,9 @@ def groups_of(
     ]
     skipped = {id(argument) for (_, argument), name in zip(measures, bare, strict=True) if name is not None}
     by = tuple(dict.fromkeys(filter(None, map(own, _names(node, skipped)))))
-    for name in by:
-        if not types[name].startswith(_GROUPED):
-            raise _refused(f"no group and no condition is made of a column of type {types[name]}: '{name}'")
+    for column in by:
+        if not types[column].startswith(_GROUPED):
+            raise _refused(f"no group and no condition is made of a column of type {types[column]}: '{column}'")
     summed, counted, found = list[str](), list[str](), list[Counted]()
     for (function, argument), name in zip(measures, bare, strict=True):
         if function == "sum" and (name is None or name in by or not types[name].startswith((*_WHOLE, "DECIMAL"))):

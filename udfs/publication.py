@@ -267,10 +267,10 @@ def read_publication(
     of_measures = [items[place] for place in measured]
     asked = [(item["function_name"], next(iter(_arguments(item)), None)) for item in of_measures]
     text = partial(_text, cursor, statement)
-    groups = groups_of(cursor, engine, node, asked, text)
-    if groups is not None:
-        groups = groups.read(cursor)
-        statement = {**statement, "node": reading_rows(node, groups)}
+    there = groups_of(cursor, engine, node, asked, text)
+    if there is not None:
+        there = there.read(cursor)
+        statement = {**statement, "node": reading_rows(node, there)}
         check_reads_rows(cursor, statement["node"], text)
     publication = Publication(
         query=query,
@@ -283,9 +283,9 @@ def read_publication(
         sets=sets,
         inner=inner,
         records=_records(cursor, statement, [items[p] for p in dimension_places], of_measures),
-        groups=groups,
+        groups=there,
     )
-    return publication if groups is None else replace(publication, inner=_of_groups(publication, groups))
+    return publication if there is None else replace(publication, inner=_of_groups(publication, there))
 
 
 def _of_groups(publication: Publication, groups: Groups) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import parse_qs, parse_qsl, quote, urlencode
@@ -99,11 +100,11 @@ def _clickhouse(place: str) -> Any:
     if not Path(folder).is_dir():
         raise SDCError("argument 'records': there is no such folder of chDB: clickhouse:///folder?database=name")
     try:
-        from chdb.session import Session
+        sessions: Any = import_module("chdb.session")
     except ModuleNotFoundError:
         raise SDCError("records in ClickHouse need the package 'chdb': pip install 'sdcduck[clickhouse]'") from None
     try:
-        session = Session(folder)
+        session = sessions.Session(folder)
     except RuntimeError:
         raise SDCError("argument 'records': this process reads another folder of chDB, and can read one") from None
     try:
@@ -122,12 +123,12 @@ def _spark(address: str) -> Any:
     """
     master, _, asked = address.partition("?")
     try:
-        from pyspark.sql import SparkSession
+        sql: Any = import_module("pyspark.sql")
     except ModuleNotFoundError:
         raise SDCError("records in Spark need the package 'pyspark': pip install 'sdcduck[spark]'") from None
     place = "local[*]" if master.startswith("spark-local:") else master
     try:
-        made = SparkSession.builder.master(place).appName("sdcduck")
+        made = sql.SparkSession.builder.master(place).appName("sdcduck")
         session = made.config("spark.ui.showConsoleProgress", "false").getOrCreate()
         for name, files in parse_qsl(asked):
             session.read.parquet(files).createOrReplaceTempView(name)
