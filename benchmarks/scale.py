@@ -103,6 +103,9 @@ class InAnotherProcess(OfDuckDB):
     def tables(self) -> list[str]:
         return ["people"]
 
+    def close(self) -> None:
+        """It ends with this process."""
+
     def together(self, queries: list[str]) -> list[pa.Table]:
         self._here.send(queries)
         answers = self._here.recv()
