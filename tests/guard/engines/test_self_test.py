@@ -64,7 +64,7 @@ def test_what_is_other_is_named(name: str) -> None:
 
 def _asked_only(name: str, engine: OfDuckDB) -> list[None]:
     """All of the test, of an engine whose words are other in one part alone."""
-    from sdcduck.guard.engines import self_test
+    from sdcduck.catalog import engine_self_test as self_test
 
     texts = {text: part for part, text in self_test._texts("duckdb").items()}
     plain, other = duckdb.connect(), engine.rows
