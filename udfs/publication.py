@@ -10,13 +10,16 @@ import json
 from collections.abc import Collection, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import duckdb
 
 from sdcduck.catalog import first_row
+from sdcduck.catalog.engines import Engine
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded, identifier
+from sdcduck.udfs.engine_cells import Groups, check_reads_rows, groups_of, reading_rows
 
 _MOST_DIMENSIONS = 62  # GROUPING_ID has as many bits
 _Node = dict[str, Any]
@@ -48,6 +51,7 @@ class Publication:
         numbered: the table that holds the inner cells with their numbers, where they have been put into one.
         counts: SQL of the inner cells where one of the sums is a count, see `counted`.
         is_weighted: whether the sum that rules look at adds up ``_sdc_x`` of the records times their weight.
+        groups: what `records` has in their place where they are on another engine: rows that stand for several.
     """
 
     query: str
@@ -61,6 +65,7 @@ class Publication:
     numbered: str | None = None
     counts: str | None = None
     is_weighted: bool = False
+    groups: Groups | None = None
 
     def measure(self, name: str | None, argument: str, kind: str) -> Measure:
         """The measure of that name, or the first of its kind ('count' or 'sum')."""
@@ -97,6 +102,18 @@ class Publication:
             replace(one, kind="count", sql_type="BIGINT") if one == found else one for one in self.measures
         )
         return replace(self, measures=measures, counts=f"SELECT * REPLACE ({whole} AS {name}) FROM ({self.inner})")
+
+    def check_has_records(self) -> None:
+        """That there is a row for each record, and none that stands for several.
+
+        Raises:
+            SDCError: they are on an engine, which is not asked for them.
+        """
+        if self.groups is not None:
+            raise SDCError(
+                f"this looks at the records one by one, and those of '{self.groups.table}' are on another engine: take "
+                "some of them into a table of this file (docs/engines.md)"
+            )
 
     def level_of(self, columns: tuple[int, ...]) -> str:
         """A grouping set in words: ``county x age``, or ``total``."""
@@ -194,11 +211,17 @@ def _added_up(measure: Measure) -> str:
     return f"{f'coalesce({total}, 0)' if measure.kind == 'count' else total}::{measure.sql_type}"
 
 
-def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publication:
+def read_publication(
+    cursor: duckdb.DuckDBPyConnection, query: str, engine: Engine | None = None
+) -> Publication:  # fmt: skip
     """Take a SELECT with grouping sets apart.
 
+    Args:
+        engine: that has the records of tables that stand for its own.
+
     Raises:
-        SDCError: not one SELECT with GROUP BY, or something in it that cannot be added up from inner cells.
+        SDCError: not one SELECT with GROUP BY, or something in it that cannot be added up from inner cells; records on
+            an engine that is not given.
     """
     statement = _parsed(cursor, query)
     node = statement["node"]
@@ -243,7 +266,15 @@ def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publicati
             )
     if len({folded(name) for name in names}) < len(names):
         raise SDCError("two columns of the publication have the same name: give each a name with AS")
-    return Publication(
+    of_measures = [items[place] for place in measured]
+    asked = [(item["function_name"], next(iter(_arguments(item)), None)) for item in of_measures]
+    text = partial(_text, cursor, statement)
+    there = groups_of(cursor, engine, node, asked, text)
+    if there is not None:
+        there = there.read(cursor)
+        statement = {**statement, "node": reading_rows(node, there)}
+        check_reads_rows(cursor, statement["node"], text)
+    publication = Publication(
         query=query,
         dimensions=tuple(names[place] for place in dimension_places),
         measures=tuple(
@@ -253,8 +284,23 @@ def read_publication(cursor: duckdb.DuckDBPyConnection, query: str) -> Publicati
         columns=tuple(names),
         sets=sets,
         inner=inner,
-        records=_records(cursor, statement, [items[p] for p in dimension_places], [items[p] for p in measured]),
+        records=_records(cursor, statement, [items[p] for p in dimension_places], of_measures),
+        groups=there,
     )
+    return publication if there is None else replace(publication, inner=_of_groups(publication, there))
+
+
+def _of_groups(publication: Publication, groups: Groups) -> str:
+    """SQL of the inner cells, of rows that stand for several records."""
+    dimensions = {name: f"_sdc_d{place}" for place, name in enumerate(publication.dimensions)}
+    numbers = {}
+    for place, (measure, counted) in enumerate(zip(publication.measures, groups.measures, strict=True)):
+        there = f"coalesce(sum({counted.by}) FILTER (_sdc_m{place} IS NOT NULL), 0)"
+        total = f"sum(_sdc_m{place})" if measure.kind == "sum" else there
+        numbers[measure.name] = f"{total}::{measure.sql_type}"
+    shown = ", ".join(f"{(dimensions | numbers)[name]} AS {identifier(name)}" for name in publication.columns)
+    keys = ", ".join(dimensions.values())
+    return f"SELECT {shown} FROM ({publication.records}){f' GROUP BY {keys}' if keys else ''}"
 
 
 def _parsed(cursor: duckdb.DuckDBPyConnection, query: str) -> _Node:
@@ -434,8 +480,12 @@ def digest_query(publication: Publication) -> str:
 
 def complete_measures(cursor: duckdb.DuckDBPyConnection, publication: Publication) -> tuple[str, ...]:
     """Names of the measures that every record has a value of: their counts are counts of the records."""
-    counted = ", ".join(f"count(_sdc_m{place})" for place in range(len(publication.measures)))
-    row = first_row(cursor, f"SELECT count(*), {counted} FROM ({publication.records})")
+    counts = ["count(*)", *(f"count(_sdc_m{place})" for place in range(len(publication.measures)))]
+    if publication.groups is not None:
+        there = enumerate(publication.groups.measures)
+        counts = ["coalesce(sum(_sdc_n), 0)"]
+        counts += [f"coalesce(sum({one.by}) FILTER (_sdc_m{place} IS NOT NULL), 0)" for place, one in there]
+    row = first_row(cursor, f"SELECT {', '.join(counts)} FROM ({publication.records})")
     assert row is not None
     return tuple(measure.name for measure, n in zip(publication.measures, row[1:], strict=True) if n == row[0])
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
-from urllib.parse import quote, urlencode
+from urllib.parse import parse_qs, parse_qsl, quote, urlencode
 
 import duckdb
 import pyarrow as pa
@@ -14,7 +16,7 @@ from sdcduck.catalog.engine_clickhouse import OfClickHouse
 from sdcduck.catalog.engine_kinds import IS_HERE, Keyed, OfDataFusion, OfDuckDB, OfPostgres
 from sdcduck.catalog.engine_spark import OfSpark
 from sdcduck.errors import SDCError, unknown
-from sdcduck.quoting import identifier, literal
+from sdcduck.quoting import folded, identifier, literal
 
 MARK = "sdcduck: the records of this table are on another engine"
 """The comment of a table that stands for one of an engine."""
@@ -57,6 +59,10 @@ def engine_of(records: object) -> Engine:
         return records
     if isinstance(records, str) and records.startswith(("postgresql://", "postgres://")):
         return OfPostgres(records)
+    if isinstance(records, str) and records.startswith("clickhouse://"):
+        return OfClickHouse(_clickhouse(records.removeprefix("clickhouse://")))
+    if isinstance(records, str) and records.startswith(("spark://", "spark-local:")):
+        return OfSpark(_spark(records))
     if isinstance(records, str | Path) and Path(records).is_file():
         try:
             return OfDuckDB(duckdb.connect(str(records), read_only=True), own=True)
@@ -78,8 +84,60 @@ def engine_of(records: object) -> Engine:
     raise SDCError(
         f"argument 'records'{name} must be an engine of which it is tested that it gives the same numbers: a backend "
         "of ibis for DuckDB, DataFusion or PostgreSQL, a connection or a file of DuckDB, a "
-        "datafusion.SessionContext(), a chdb.session.Session(), a SparkSession, or 'postgresql://user@host:port/database'"
+        "datafusion.SessionContext(), a chdb.session.Session(), a SparkSession, "
+        "'postgresql://user@host:port/database', 'clickhouse:///folder?database=name', or 'spark://host:port?table=files'"
     )
+
+
+def _clickhouse(place: str) -> Any:
+    """A session of chDB by its folder and the database in it: `/folder?database=name`.
+
+    Raises:
+        SDCError: chDB or the folder is not there, or the folder has no such database.
+    """
+    folder, _, asked = place.partition("?")
+    database = parse_qs(asked).get("database", ["default"])[0]
+    if not Path(folder).is_dir():
+        raise SDCError("argument 'records': there is no such folder of chDB: clickhouse:///folder?database=name")
+    try:
+        sessions: Any = import_module("chdb.session")
+    except ModuleNotFoundError:
+        raise SDCError("records in ClickHouse need the package 'chdb': pip install 'sdcduck[clickhouse]'") from None
+    try:
+        session = sessions.Session(folder)
+    except RuntimeError:
+        raise SDCError("argument 'records': this process reads another folder of chDB, and can read one") from None
+    try:
+        session.query(f"USE {identifier(database)}")
+    except Exception:  # it has errors of its own
+        session.close()
+        raise SDCError("argument 'records': the folder of chDB has no such database") from None
+    return session
+
+
+def _spark(address: str) -> Any:
+    """A session of Spark: of a cluster, or of this process (`spark-local:`); its database, or files, are its settings'.
+
+    Raises:
+        SDCError: Spark or Java is not there, or nobody answers.
+    """
+    master, _, asked = address.partition("?")
+    try:
+        sql: Any = import_module("pyspark.sql")
+    except ModuleNotFoundError:
+        raise SDCError("records in Spark need the package 'pyspark': pip install 'sdcduck[spark]'") from None
+    place = "local[*]" if master.startswith("spark-local:") else master
+    try:
+        made = sql.SparkSession.builder.master(place).appName("sdcduck")
+        session = made.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+        for name, files in parse_qsl(asked):
+            session.read.parquet(files).createOrReplaceTempView(name)
+    except Exception:  # it has errors of its own
+        raise SDCError(
+            "argument 'records': Spark does not answer, needs Java, or cannot read a table: "
+            "spark://host:port?people=/folder/people, or spark-local:?people=/folder/people"
+        ) from None
+    return session
 
 
 def _address(info: Any) -> str:
@@ -149,6 +207,22 @@ def stand_ins(con: duckdb.DuckDBPyConnection) -> list[str]:
     return [name for (name,) in con.execute(_MARKED).fetchall()]
 
 
+def marked_tables(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
+    """Those of them that a query reads, by views and macros, too."""
+    marked = stand_ins(con)
+    if not marked:
+        return []
+
+    def named(sql: str) -> set[str]:
+        return {folded(_ALIAS.sub("", name)) for name in con.get_table_names(sql, qualified=True)}
+
+    [(database,)] = con.execute("SELECT current_database()").fetchall()
+    asked, before = named(query), ("", "main.", f"{identifier(database)}.", f"{identifier(database)}.main.")
+    return [name for name in marked if any(asked & named(f"FROM {each}{identifier(name)}") for each in before)]
+
+
+_ALIAS = re.compile(r' AS (?:\w+|"(?:[^"]|"")*")$')
+"""DuckDB 2 has what a table is called in the query behind its name."""
 _MARKED = f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} AND comment = {literal(MARK)} ORDER BY ALL"
 _HERE = (
     f"SELECT table_name FROM duckdb_tables() WHERE {IS_HERE} "

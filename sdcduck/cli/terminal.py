@@ -19,7 +19,7 @@ Engine = Annotated[
         metavar="ADDRESS",
         envvar="SDCDUCK_RECORDS",
         help="Where the records are, if not in the file: postgresql://user@host/database (password: PGPASSWORD or "
-        "~/.pgpass), or another DuckDB file.",
+        "~/.pgpass), clickhouse:///folder?database=name, spark://host:port?table=files, or another DuckDB file.",
     ),
 ]
 """The engine that has the records."""

@@ -54,7 +54,7 @@ def open_file(
         custodian_raw: users with the role ``custodian`` are shown the records as they are.
         plans_only: the others are answered nothing about records but the steps of plans.
         allow_dirs: folders that views may read.
-        records: the engine that has the records: an address of PostgreSQL, or a file of DuckDB; None: there is none.
+        records: the engine that has the records: its address, or a file of DuckDB; None: there is none.
 
     Raises:
         SDCError: there is no such file, or it has no policies or no users; nobody could be shown records, or not

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.catalog import Kind, Policy
+from sdcduck.catalog.engines import marked_tables
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planners
 from sdcduck.functions.registry import Family, Rows, Session
@@ -52,6 +53,12 @@ def plan_protect(
     base = whole(base, "base", least=2)
     kinds = _kinds(table, unit, units, record_key, min_units, method, population)
     if method == "suppression":
+        if marked_tables(cursor, f"FROM {table.sql}"):
+            raise SDCError(
+                f"the records of '{table.text}' are on another engine, of which method := 'suppression' answers "
+                "nothing: ask the inner cells that sdc_publish stored (sdc_open_count, sdc_open_sum), or the file of "
+                "sdc_export"
+            )
         read_owned(owned, table, (), method)
         _check_published_names(cursor, publication, table, dimensions, measures or ())
     shown = [_plain(table, name, "dimensions") for name in dimensions]

@@ -7,10 +7,10 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from sdcduck.catalog.engines import Engine, duckdb_columns, stand_ins
+from sdcduck.catalog.engines import Engine, duckdb_columns, marked_tables
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
-from sdcduck.quoting import folded, identifier
+from sdcduck.quoting import identifier
 from sdcduck.udfs.source import Source
 
 _UNITS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "VARCHAR")
@@ -92,14 +92,7 @@ def on_engine(session: Session, table: Source) -> OnEngine | None:
     Raises:
         SDCError: on an engine that this connection does not know.
     """
-    cursor = session.cursor()
-
-    def named(sql: str) -> set[str]:
-        return {folded(name) for name in cursor.get_table_names(f"FROM {sql}", qualified=True)}
-
-    [(database,)] = cursor.execute("SELECT current_database()").fetchall()
-    asked, before = named(table.sql), ("", "main.", f"{identifier(database)}.", f"{identifier(database)}.main.")
-    marked = [name for name in stand_ins(cursor) if any(asked & named(each + identifier(name)) for each in before)]
+    marked = marked_tables(session.cursor(), f"FROM {table.sql}")
     if not marked:
         return None
     if session.engine is None:

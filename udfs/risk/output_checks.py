@@ -58,6 +58,7 @@ def plan_check_table(
 ) -> str:  # fmt: skip
     """``sdc_check_table``: every cell of a publication under the rules of output checking."""
     publication = resolve(session, text, _ADDED).counted(freq)
+    publication.check_has_records()
     publication.measure(None, "freq", "count")
     least, most = _threshold(threshold), share(max_share, "max_share", zero=False)
     about_zeros = choice(zeros, "zeros", _ZEROS)

@@ -10,6 +10,7 @@ import duckdb
 
 from sdcduck import catalog
 from sdcduck.errors import SDCError
+from sdcduck.functions.registry import Session
 from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.publication import Publication, digest, read_publication
 
@@ -31,18 +32,16 @@ class Earlier:
     freq: str
 
 
-def joined(
-    cursor: duckdb.DuckDBPyConnection, publication: Publication, name: str
-) -> tuple[Publication, tuple[Earlier, ...]]:
+def joined(session: Session, publication: Publication, name: str) -> tuple[Publication, tuple[Earlier, ...]]:
     """A publication together with one published before it, and those that came before that one."""
-    found: list[tuple[str, Publication]] = []
+    cursor, found = session.cursor(), list[tuple[str, Publication]]()
     freqs: dict[str, str | None] = {}
     after: str | None = name
     while after is not None and after not in (known for known, _ in found):
         stored = catalog.publication(cursor, after)
         if stored.fingerprint is None or stored.arguments is None:
             raise SDCError(f"argument 'after': '{after}' has not been published (sdc_publish)")
-        before = read_publication(cursor, stored.query)
+        before = read_publication(cursor, stored.query, session.engine)
         if digest(cursor, before) != stored.fingerprint:
             raise SDCError(f"argument 'after': the data of '{after}' changed since it was published")
         given = json.loads(stored.arguments)

@@ -40,9 +40,11 @@ from sdcduck.udfs.suppression.rules import (
     RULES,
     Rules,
     checked_condition,
+    counted,
     marked_cells,
     read_rules,
     with_amounts,
+    with_contributions,
     with_structural_zeros,
 )
 
@@ -62,7 +64,7 @@ def resolve(session: Session, text: str | None, reserved: Sequence[str] = ()) ->
     given = needed(text, "publication", "be a SELECT .. GROUP BY, or the name of a stored publication")
     cursor = session.cursor()
     query = given if _is_query(given) else catalog.publication(cursor, given.strip()).query
-    publication = read_publication(cursor, query)
+    publication = read_publication(cursor, query, session.engine)
     for name in reserved:
         if name in (folded(column) for column in publication.columns):
             raise SDCError(f"the publication has a column '{name}', as the result has: give it another name")
@@ -264,22 +266,25 @@ def _inner_query(publication: Publication, rules: Rules, extend: Sequence[Sequen
         return f"""
             SELECT {n} AS freq, {y}::DOUBLE AS value, CASE WHEN {n} = 1 THEN _sdc_inner + 1 ELSE 0 END AS contributor
             FROM ({cells}) ORDER BY _sdc_inner"""
-    counted = "true"
-    if rules.not_counted:
-        counted = f"who::VARCHAR NOT IN ({', '.join(map(literal, rules.not_counted))})"
     keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
     shown = "".join(f"{key}, " for key in keys)
     match = " AND ".join(
         f"i.{name} IS NOT DISTINCT FROM u.{key}" for name, key in zip(publication.quoted_dimensions, keys, strict=True)
     )
+    inner = ", ".join(keys) or "()"
+    alone = "min(_sdc_who) = max(_sdc_who) AND count(_sdc_who) = count(*)"
+    records = f"SELECT *, ({rules.contributor}) AS _sdc_who FROM ({publication.records})"
+    if publication.groups is not None:
+        # The least and the greatest text of some may be others here; where they are one, they are one everywhere.
+        ends = "min(_sdc_who) = max(_sdc_who) AND min(_sdc_greatest) = max(_sdc_greatest)"
+        alone = f"{ends} AND min(_sdc_who) = min(_sdc_greatest) AND sum(_sdc_there) = sum(_sdc_n)"
+        records = f"SELECT *, _sdc_least AS _sdc_who FROM ({publication.records})"
     return f"""
         SELECT i.{n} AS freq, i.{y}::DOUBLE AS value, coalesce(u.number, 0) AS contributor
         FROM ({cells}) i LEFT JOIN (
-            SELECT *, dense_rank() OVER (ORDER BY who) AS number FROM (
-                SELECT {shown}min(_sdc_who) AS who FROM (
-                    SELECT *, ({rules.contributor}) AS _sdc_who FROM ({publication.records})
-                ) GROUP BY {", ".join(keys) or "()"} HAVING min(_sdc_who) = max(_sdc_who) AND count(_sdc_who) = count(*)
-            ) WHERE {counted}
+            SELECT *, dense_rank() OVER (ORDER BY _sdc_who) AS number FROM (
+                SELECT {shown}min(_sdc_who) AS _sdc_who FROM ({records}) GROUP BY {inner} HAVING {alone}
+            ) WHERE {counted(rules)}
         ) u ON {match or "true"} ORDER BY i._sdc_inner"""
 
 
@@ -382,10 +387,10 @@ def read_call(
     if options.cost is not None and folded(options.cost.strip()) == _CELLS:
         a_column = _CELLS in map(folded, publication.columns)
         options = replace(options, cost=identifier(_CELLS) if a_column else _CELLS)
-    joint: Publication = publication
+    joint = publication = with_contributions(cursor, publication, rules)
     earlier: tuple[Earlier, ...] = ()
     if options.after is not None:
-        joint, earlier = joined(cursor, publication, options.after)
+        joint, earlier = joined(session, publication, options.after)
     return Call(
         joint,
         rules,

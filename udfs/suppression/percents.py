@@ -27,7 +27,7 @@ def plan_percent_table(
     stored = catalog.publication(cursor, needed(publication, "publication", "be the name of a stored publication"))
     if stored.fingerprint is None:
         raise SDCError(f"'{stored.name}' has not been published yet: FROM sdc_publish('{stored.name}', ..)")
-    read = read_publication(cursor, stored.query)
+    read = read_publication(cursor, stored.query, session.engine)
     refuse_taken([name for name in read.dimensions if folded(name) in _MADE], _MADE)
     places = set(
         needed(

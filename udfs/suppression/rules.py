@@ -16,7 +16,7 @@ import duckdb
 from sdcduck.catalog import first_row
 from sdcduck.errors import SDCError
 from sdcduck.methods.suppression.patterns import FREQUENCY_PROTECTION
-from sdcduck.quoting import identifier, literal
+from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import number, whole, wrong
 from sdcduck.udfs.conditions import check_reads_columns_only
 from sdcduck.udfs.publication import Measure, Publication, unweighted
@@ -177,7 +177,8 @@ def marked_cells(
         match = " AND ".join(
             ["c._sdc_set = s._sdc_set", *(f"c.{name} IS NOT DISTINCT FROM s._sdc_d{k}" for k, name in enumerate(names))]
         )
-        joined = f"({cells}) c LEFT JOIN ({_statistics(publication, rules)}) s ON {match}"
+        statistics = _statistics if publication.groups is None else statistics_on_engine
+        joined = f"({cells}) c LEFT JOIN ({statistics(publication, rules)}) s ON {match}"
         shown = "c.*, s._sdc_contributors, s._sdc_total, s._sdc_largest"
     else:
         joined = f"({cells}) c"
@@ -221,13 +222,16 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     """SQL: contributors, total and largest contributions of each cell, by grouping set and dimensions."""
     measure = publication.measure(rules.value, "value", "sum")
     y = f"_sdc_m{publication.measures.index(measure)}"
+    # Sums of floating-point numbers depend on the order of the records: others are exact until the end.
+    exact = measure.sql_type if rules.weight is None and measure.sql_type.startswith(("HUGEINT", "DECIMAL")) else None
     # Totals are weighted, what contributors have is not.
     weight = f"TRY_CAST(({rules.weight}) AS DOUBLE)" if rules.weight is not None else "1.0::DOUBLE"
-    x, total_of = ("_sdc_x", f"{y}::DOUBLE") if publication.is_weighted else (y, f"{y}::DOUBLE * {weight}")
+    by_weight = f"{y}::DOUBLE * {weight}" if rules.weight is not None else f"{y}::{exact or 'DOUBLE'}"
+    x, total_of = ("_sdc_x", f"{y}::DOUBLE") if publication.is_weighted else (y, by_weight)
     keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
     listed = "".join(f", {key}" for key in keys)
     checked = f"""
-        SELECT *, {x}::DOUBLE AS _sdc_y, {total_of} AS _sdc_weighted FROM ({publication.records})
+        SELECT *, {x}::{exact or "DOUBLE"} AS _sdc_y, {total_of} AS _sdc_weighted FROM ({publication.records})
         WHERE {x} IS NOT NULL AND CASE
             WHEN NOT ({weight} >= 0 AND isfinite({weight})) IS TRUE
             THEN error('a weight is negative, NaN, infinite, NULL or no number')
@@ -239,24 +243,20 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     if rules.contributor is None:
         inner = ", ".join(keys) or "()"
         return f"""
-            SELECT {number} AS _sdc_set{listed}, sum(n)::BIGINT AS _sdc_contributors, sum(total) AS _sdc_total,
-                list_sort(flatten(list(largest)), 'DESC')[:{depth}] AS _sdc_largest
+            SELECT {number} AS _sdc_set{listed}, sum(n)::BIGINT AS _sdc_contributors, sum(total)::DOUBLE AS _sdc_total,
+                list_sort(flatten(list(largest)), 'DESC')[:{depth}]::DOUBLE[] AS _sdc_largest
             FROM (
                 SELECT {", ".join(keys) + ", " if keys else ""}count(*) FILTER (_sdc_y <> 0) AS n,
                     sum(abs(_sdc_weighted)) AS total, max(abs(_sdc_y), {depth}) AS largest
                 FROM ({checked}) GROUP BY {inner}
             ) GROUP BY {group}"""
-    counted = "true"
-    if rules.not_counted:
-        counted = f"_sdc_who::VARCHAR NOT IN ({', '.join(map(literal, rules.not_counted))})"
     # Without weights one sum is enough.
     weighted, total = (", sum(_sdc_weighted) AS weighted", "weighted") if rules.weight is not None else ("", "y")
     by_contributor = f"""
         SELECT {", ".join([*keys, "_sdc_who"])}, sum(_sdc_y) AS y{weighted}
         FROM (
             SELECT *, ({rules.contributor}) AS _sdc_who FROM ({checked})
-            WHERE CASE WHEN ({rules.contributor}) IS NULL
-                THEN error('a record has no contributor: it is NULL') ELSE true END
+            WHERE CASE WHEN ({rules.contributor}) IS NULL THEN {_NO_CONTRIBUTOR} ELSE true END
         ) GROUP BY ALL"""
     sets = ", ".join(
         "(" + ", ".join([*(keys[place] for place in columns), "_sdc_who"]) + ")" for columns in publication.sets
@@ -264,8 +264,8 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     # The place of a grouping set is looked up for cells, not for all that contributors have in them.
     return f"""
         SELECT {publication.number_of("_sdc_grouping")} AS _sdc_set{listed},
-            count(*) FILTER (y <> 0 AND {counted}) AS _sdc_contributors,
-            sum(abs({total})) AS _sdc_total, max(abs(y), {depth}) AS _sdc_largest
+            count(*) FILTER (y <> 0 AND {counted(rules)}) AS _sdc_contributors,
+            sum(abs({total}))::DOUBLE AS _sdc_total, max(abs(y), {depth})::DOUBLE[] AS _sdc_largest
         FROM (
             SELECT {publication.grouping(keys)} AS _sdc_grouping{listed}, _sdc_who,
                 sum(y) AS y{", sum(weighted) AS weighted" if weighted else ""}
@@ -285,7 +285,7 @@ def with_amounts(
     Raises:
         SDCError: the sum that the rules look at is not weighted, and to be shown.
     """
-    if rules.weight is None:
+    if rules.weight is None or publication.groups is not None:  # for those, weights are refused elsewhere
         return publication
     measure = publication.measure(rules.value, "value", "sum")
     found = unweighted(cursor, publication, measure, rules.weight)
@@ -295,6 +295,82 @@ def with_amounts(
             f"contributors have: publish sum((..) * ({rules.weight})) AS {identifier(measure.name)}"
         )
     return found
+
+
+def with_contributions(
+    cursor: duckdb.DuckDBPyConnection, publication: Publication, rules: Rules
+) -> Publication:  # fmt: skip
+    """A publication with what its contributors have in it, where its records are on an engine and a rule asks for it.
+
+    Raises:
+        SDCError: the engine is not asked for that, or fails.
+    """
+    groups = publication.groups
+    if groups is None or not (rules.on_contributors or rules.contributor is not None):
+        return publication
+    owner = rules.contributor.strip().strip('"') if rules.contributor is not None else None
+    owner = next((name for name in groups.types if owner is not None and folded(name) == folded(owner)), None)
+    if rules.weight is not None or groups.joined or (owner is None) != (rules.contributor is None):
+        raise SDCError(
+            "of records on another engine, rules on contributors are without 'weight' and joined tables, and "
+            "'contributor' names a column (docs/engines.md)"
+        )
+    value = None
+    if rules.on_contributors:
+        value = groups.measures[publication.measures.index(publication.measure(rules.value, "value", "sum"))].of
+    found, tables = groups.contributions(cursor, value, owner, rules.not_counted, rules.depth)
+    records = publication.records.replace(groups.rows, found.rows)
+    inner = publication.inner.replace(groups.rows, found.rows)
+    counts = None if publication.counts is None else publication.counts.replace(groups.rows, found.rows)
+    contributed = tuple(publication.records.replace(groups.rows, table) for table in tables)
+    groups = replace(found, contributed=contributed)
+    return replace(publication, records=records, inner=inner, counts=counts, groups=groups)
+
+
+def statistics_on_engine(publication: Publication, rules: Rules) -> str:
+    """As `_statistics`, of what the engine gave: contributors of one row added up, the others one by one."""
+    assert publication.groups is not None
+    sums, largest, *several = publication.groups.contributed
+    measure = publication.measure(rules.value, "value", "sum")
+    y = f"_sdc_m{publication.measures.index(measure)}"
+    keys = [f"_sdc_d{place}" for place in range(len(publication.dimensions))]
+    listed, within = "".join(f", {key}" for key in keys), "".join(f"{key}, " for key in keys)
+    group, depth = publication.grouping_sets(keys), rules.depth
+    parts = f"""
+        SELECT {publication.grouping(keys)} AS _sdc_grouping{listed}, sum(n) AS n, sum(total) AS total,
+            flatten(list(largest)) AS largest
+        FROM (
+            SELECT {within}_sdc_contributors AS n, {y} AS total, [] AS largest FROM ({sums}) WHERE {y} IS NOT NULL
+            UNION ALL SELECT {within}0, 0, max({y}, {depth}) FROM ({largest}) WHERE {y} IS NOT NULL
+            GROUP BY {", ".join(keys) or "()"}
+        ) GROUP BY {group}"""
+    if several:
+        sets = ", ".join(
+            "(" + ", ".join([*(keys[place] for place in columns), "_sdc_who"]) + ")" for columns in publication.sets
+        )
+        parts += f"""
+            UNION ALL SELECT _sdc_grouping{listed}, count(*) FILTER (y <> 0 AND {counted(rules)}), sum(abs(y)),
+                max(abs(y), {depth})
+            FROM (
+                SELECT {publication.grouping(keys)} AS _sdc_grouping{listed}, _sdc_who, sum({y}) AS y
+                FROM ({several[0]})
+                WHERE {y} IS NOT NULL AND CASE WHEN _sdc_who IS NULL THEN {_NO_CONTRIBUTOR} ELSE true END
+                GROUP BY GROUPING SETS ({sets})
+            ) GROUP BY _sdc_grouping{listed}"""
+    return f"""
+        SELECT {publication.number_of("_sdc_grouping")} AS _sdc_set{listed}, sum(n)::BIGINT AS _sdc_contributors,
+            sum(total)::DOUBLE AS _sdc_total,
+            list_sort(flatten(list(largest)), 'DESC')[:{depth}]::DOUBLE[] AS _sdc_largest
+        FROM ({parts}) GROUP BY _sdc_grouping{listed}"""
+
+
+_NO_CONTRIBUTOR = "error('a record has no contributor: it is NULL')"
+
+
+def counted(rules: Rules) -> str:
+    """SQL: whether the contributor `_sdc_who` counts."""
+    names = ", ".join(map(literal, rules.not_counted))
+    return f"_sdc_who::VARCHAR NOT IN ({names})" if names else "true"
 
 
 def _quoted(measure: Measure) -> str:

@@ -73,6 +73,7 @@ from sdcduck.udfs.suppression.rules import (
     marked_cells,
     read_rules,
     with_amounts,
+    with_contributions,
     with_structural_zeros,
 )
 from sdcduck.udfs.suppression.tau_argus import plan_write_tau_argus
@@ -91,6 +92,7 @@ def plan_primary(session: Session, text: str | None, rule_set: str | None, *argu
         checked_condition(cursor, publication, rules.primary_if, "primary_if")
         wanted = rules.protect_zeros if extend_zeros is None else extend_zeros
         publication = with_structural_zeros(cursor, publication, structural_zeros, wanted)
+    publication = with_contributions(cursor, publication, rules)
     marked = marked_cells(publication, rules, extend=clusters(cursor, publication) if wanted else ())
     columns = ", ".join(identifier(name) for name in publication.columns)
     return f"""
@@ -117,7 +119,7 @@ def plan_suppress(session: Session, text: str | None, rules: str | None, *argume
 def plan_publication(session: Session, name: str | None, query: str | None) -> Rows:
     """``sdc_publication``: stores a SELECT under a name."""
     called, wanted = without_spaces(name, "name"), needed(query, "query", "be a SELECT .. GROUP BY")
-    publication = read_publication(session.cursor(), wanted)
+    publication = read_publication(session.cursor(), wanted, session.engine)
 
     def store() -> pa.Table:
         catalog.store_publication(session.cursor(), called, wanted)

@@ -69,6 +69,7 @@ def plan_write_tau_argus(
         raise SDCError("argument 'file': names of files in tau-Argus have letters of a to z, digits, blanks and . _ -")
     around = number(safety_range, "safety_range", least=0, why="per cent")
     call = read_call(session, stored.name, None, (None,) * len(ARGUMENTS))
+    call.publication.check_has_records()
     rules = _rules(call, around)
     chains = _chains(call.publication)
     for name in (*call.publication.dimensions, *(one.name for one in call.publication.measures)):

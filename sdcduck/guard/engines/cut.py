@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.engines import semantics
+from sdcduck.catalog import engine_semantics as semantics
+from sdcduck.catalog.engine_semantics import Semantics, column
 from sdcduck.guard.engines.inner_cells import INTEGERS, Half, InnerCells
-from sdcduck.guard.engines.semantics import Semantics, column
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sdcduck.guard.engines import semantics
-from sdcduck.guard.engines.semantics import Semantics, column
+from sdcduck.catalog import engine_semantics as semantics
+from sdcduck.catalog.engine_semantics import Semantics, column
 from sdcduck.quoting import identifier
 
 INTEGERS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 from sqlglot import exp, parse_one
 
+from sdcduck.catalog.engine_semantics import dialect
 from sdcduck.guard.engines.cut import Source
-from sdcduck.guard.engines.semantics import dialect
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -74,6 +74,8 @@ def portable(sql: str, sources: Mapping[str, Source], engine: str, stored: Store
         Refused: it is not known to give the same numbers there.
     """
     tree = parse_one(sql, read="duckdb")
+    if any(folded(call.name) == "_sdc_stepped_sum" for call in tree.find_all(exp.Anonymous)):
+        raise _refused(_OF_SECRET)
     tree.transform(_without_try, copy=False)
     names, public = {folded(name) for name in sources}, dict[str, exp.Table]()
     for table in list(tree.find_all(exp.Table)):
@@ -98,6 +100,13 @@ def portable(sql: str, sources: Mapping[str, Source], engine: str, stored: Store
     for name in sorted({folded(source.policy.name) for source in sources.values()}):
         _only_of_single_records(tree, sources[name])
     return tree.sql(dialect(DIALECTS[engine]), pretty=True, comments=False) + _SETTINGS.get(engine, "")
+
+
+_OF_SECRET = (
+    "a sum or a mean under cell_key: its noise has a key that is made of a secret of the policy, which the text would "
+    "show to whoever reads it; ask the guard with the records on the engine, sdcduck.open_guard(.., records=..), which "
+    "tells the engine no secret"
+)
 
 
 def _only_of_single_records(tree: exp.Expr, source: Source) -> None:

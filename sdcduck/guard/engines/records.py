@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy
+from sdcduck.catalog.engine_self_test import check_alike
+from sdcduck.catalog.engine_semantics import MOST_ROWS, SEMANTICS
 from sdcduck.catalog.engines import duckdb_columns, engine_of, stand_ins
 from sdcduck.errors import SDCError
 from sdcduck.guard.engines.asking import Asking
 from sdcduck.guard.engines.cut import Cut, Source, cut
 from sdcduck.guard.engines.inner_cells import INTEGERS, Half
-from sdcduck.guard.engines.self_test import check_alike
-from sdcduck.guard.engines.semantics import MOST_ROWS, SEMANTICS
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
 from sdcduck.quoting import folded, identifier

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -11,11 +12,12 @@ import duckdb
 import pytest
 
 import sdcduck
+from sdcduck.catalog import engine_semantics as semantics
 from sdcduck.catalog.engine_clickhouse import OfClickHouse
+from sdcduck.catalog.engine_semantics import SEMANTICS
 from sdcduck.catalog.engines import engine_of
+from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.engines import semantics
-from sdcduck.guard.engines.semantics import SEMANTICS
 
 sys.path.insert(0, str(Path(__file__).parent))
 from clickhouse_session import clickhouse
@@ -154,3 +156,45 @@ def test_the_secret_is_in_no_query_of_the_engine(session: Any, monkeypatch: pyte
     _guard(session)
     assert any("ADD COLUMN" in sql for sql in said)
     assert not any(SECRET in sql or "HMAC" in sql.upper() for sql in said)
+
+
+_FOLDER = """
+import sys
+from chdb.session import Session
+from typer.testing import CliRunner
+import sdcduck
+from sdcduck.cli import app
+
+folder, made, protect, secret, question = sys.argv[1:]
+session = Session(folder)
+session.query("CREATE DATABASE register")
+session.query(f"CREATE TABLE register.people ENGINE = MergeTree ORDER BY id AS {made}")
+session.close()
+address, file = f"clickhouse://{folder}?database=register", f"{folder}.duckdb"
+with sdcduck.connect(file, secret=secret, records=address) as con:
+    con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+    con.execute(protect).fetchall()
+    con.execute("UPDATE sdc.settings SET value = 'noise' WHERE name = 'noise_secret'")
+try:
+    sdcduck.connect(records=f"clickhouse://{folder}?database=none")
+except sdcduck.SDCError as problem:
+    assert "no such database" in str(problem), problem
+asked = CliRunner().invoke(app, ["shell", file, "--records", address, "-c", question])
+assert asked.exit_code == 0, asked.output
+guard = sdcduck.open_guard(file, records=address)
+print(guard.sql(question).to_pylist())
+"""
+
+
+def test_the_address_of_a_folder(tmp_path: Path) -> None:
+    """As `--records` has it: the shell, the gateway and `sdcduck sql`. A process has one folder, so this is another."""
+    pytest.importorskip("chdb", reason="chdb is not installed")
+    given = [str(tmp_path / "folder"), _MADE, _PROTECT, SECRET, _QUESTIONS[0]]
+    run = subprocess.run([sys.executable, "-c", _FOLDER, *given], capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.splitlines()[-1] == str(_alone().sql(_QUESTIONS[0]).to_pylist())
+
+
+def test_an_address_of_nothing() -> None:
+    with pytest.raises(SDCError, match="no such folder"):
+        sdcduck.connect(records="clickhouse:///nowhere/at/all")

@@ -169,6 +169,17 @@ def test_what_engines_may_answer_in_other_ways_is_refused(guard: Guard) -> None:
 
 
 @pytest.mark.parametrize("guard", ["cell_key"], indirect=True)
+def test_sums_under_cell_keys_need_a_secret_and_say_what_to_do_instead(guard: Guard) -> None:
+    """The two factors that spread their keys are made of a secret, and would stand in the text."""
+    [(secret,)] = guard._con.execute("SELECT value FROM sdc.settings WHERE name = 'noise_secret'").fetchall()
+    for number in ("sum(income)", "avg(income)"):
+        with pytest.raises(Refused, match="secret of the policy") as refused:
+            guard.compiled(f"SELECT region, {number} AS s FROM people GROUP BY region", "postgres")
+        assert "records=.." in str(refused.value)
+        assert secret not in str(refused.value)
+
+
+@pytest.mark.parametrize("guard", ["cell_key"], indirect=True)
 def test_sums_and_other_words_are_refused(guard: Guard) -> None:
     for question in ("SELECT sum(income) AS i FROM people", "SELECT median(income) AS i FROM people"):
         with pytest.raises(Refused, match="SDC061"):

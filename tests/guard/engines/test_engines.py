@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+from unittest.mock import MagicMock
 
 import duckdb
 import pyarrow as pa
@@ -14,10 +15,11 @@ import pytest
 from effort import LONG
 
 import sdcduck
+from sdcduck.catalog import engine_semantics as semantics
+from sdcduck.catalog.engine_semantics import SEMANTICS, column
+from sdcduck.catalog.engines import engine_of
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.engines import semantics
-from sdcduck.guard.engines.semantics import SEMANTICS, column
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))
 from table import SECRET, declare, guarded, queries
@@ -362,3 +364,25 @@ def test_a_file_that_only_the_guard_holds(alone: duckdb.DuckDBPyConnection, tmp_
     split = sdcduck.open_guard(tmp_path / "policies.duckdb", records=backend)
     assert is_same(split.sql(_QUESTIONS[0]), sdcduck.open_guard(alone).sql(_QUESTIONS[0]))
     split.close()
+
+
+def test_an_address_of_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files of each table become a view, by what is called of Spark."""
+    module = MagicMock()
+    monkeypatch.setitem(sys.modules, "pyspark", module)
+    monkeypatch.setitem(sys.modules, "pyspark.sql", module.sql)
+    begun = module.sql.SparkSession.builder.master
+    session = begun.return_value.appName.return_value.config.return_value.getOrCreate.return_value
+    session.conf.get.return_value = "true"
+    assert engine_of("spark://127.0.0.1:7077?people=/data/people&firms=/data/firms").name == "spark"
+    assert engine_of("spark-local:?people=/data/people").name == "spark"
+    assert [call.args for call in begun.call_args_list] == [("spark://127.0.0.1:7077",), ("local[*]",)]
+    assert [call.args[0] for call in session.read.parquet.call_args_list] == [
+        "/data/people",
+        "/data/firms",
+        "/data/people",
+    ]
+    begun.side_effect = RuntimeError("7 secrets")
+    with pytest.raises(SDCError, match="does not answer") as failed:
+        engine_of("spark://127.0.0.1:7077")
+    assert "7 secrets" not in str(failed.value)

@@ -11,10 +11,10 @@ import pytest
 
 import sdcduck
 from sdcduck.catalog.engine_kinds import OfDuckDB
+from sdcduck.catalog.engine_self_test import _checks, check_alike
 from sdcduck.catalog.engines import engine_of
 from sdcduck.errors import SDCError
 from sdcduck.guard import Refused
-from sdcduck.guard.engines.self_test import _checks, check_alike
 
 sys.path.insert(0, str(Path(__file__).parent))
 from clickhouse_session import clickhouse
@@ -64,7 +64,7 @@ def test_what_is_other_is_named(name: str) -> None:
 
 def _asked_only(name: str, engine: OfDuckDB) -> list[None]:
     """All of the test, of an engine whose words are other in one part alone."""
-    from sdcduck.guard.engines import self_test
+    from sdcduck.catalog import engine_self_test as self_test
 
     texts = {text: part for part, text in self_test._texts("duckdb").items()}
     plain, other = duckdb.connect(), engine.rows

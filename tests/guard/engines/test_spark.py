@@ -14,10 +14,10 @@ import pytest
 from effort import LONG
 
 import sdcduck
+from sdcduck.catalog.engine_self_test import check_alike
 from sdcduck.catalog.engines import engine_of
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.engines.self_test import check_alike
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "acceptance"))
 from table import SECRET, declare, guarded, queries

@@ -1,7 +1,7 @@
 """Whether an engine, as it is set up now, gives for constants what DuckDB gives: asked each time a guard is opened.
 
 The tests of sdcduck show it of an engine as it comes. A mode of a session or a server can change what its words mean.
-What is tried is all that an engine is asked for: `semantics.py` and the looks of `records.py`.
+What is tried is all that an engine is asked for: `engine_semantics.py` and the looks of the guard.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ import duckdb
 import pyarrow as pa
 from sqlglot import exp, parse_one
 
+from sdcduck.catalog import engine_semantics as semantics
+from sdcduck.catalog.engine_semantics import SEMANTICS, column
 from sdcduck.errors import SDCError
-from sdcduck.guard.engines import semantics
-from sdcduck.guard.engines.semantics import SEMANTICS, column
 
 if TYPE_CHECKING:
     from sdcduck.catalog.engines import Engine
