@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, stored_ptable
 from sdcduck.guard.protect.inner_cells import CELLS, PLACE, Figure
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.worth import Law
@@ -121,7 +121,7 @@ class Cells:
             which only is asked whether a group of them would be published.
         places: how many there are: one for each cell and value of the secret.
         values: how many values the secret has.
-        variance: of the noise of an answer; 0: there is none.
+        variances: of the noise of a count of n units, at the place n - 1; the last for more. Empty: there is none.
         of_sums: the same of a sum, as a share of the largest contribution squared; 0: it is not known.
         epoch: another one when any of it is another: what was told of others says nothing about these.
         granted: what everybody knows, as `Knowledge` has it in bytes; None: nothing.
@@ -133,7 +133,7 @@ class Cells:
     sizes: npt.NDArray[np.float64]
     places: int
     values: int
-    variance: float
+    variances: npt.NDArray[np.float64]
     of_sums: float
     epoch: str
     granted: bytes | None = None
@@ -206,11 +206,11 @@ class Cells:
         number, cell = np.nonzero(tells)
         tagged, tag = np.nonzero(_tags(asked.keys()))
         numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
-        found = {}
+        found, spread = {}, self._of_counts(tells)
         for value in self.told_apart:
             weights = np.where(of_value[number, cell, value], 1.0, -1.0)
             weights = np.concatenate([weights, np.ones(len(tag))])
-            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(asked), weights), self.variance)
+            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(asked), weights), spread)
         return found
 
     def _of_figure(self, name: str, asked: Asked) -> Answers:
@@ -219,17 +219,29 @@ class Cells:
 
         if name not in self.of_measures:
             raise Refused("SDC072", f"{self.policy.name} is not what it was when it was asked about before")
-        number, cell = np.nonzero(asked.sets.reshape(len(asked), len(self.sizes), self.values).any(axis=2))
+        inside = asked.sets.reshape(len(asked), len(self.sizes), self.values).any(axis=2)
+        spread = self._of_counts(inside) if name in self._of_values else np.full(len(asked), self.of_sums)
+        number, cell = np.nonzero(inside)
         tagged, tag = np.nonzero(_tags(asked.keys()))
         numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
-        return Answers.of(Sets.of_pairs(numbers, cells, len(asked), np.ones(len(cells))), self.of_measures[name])
+        return Answers.of(Sets.of_pairs(numbers, cells, len(asked), np.ones(len(cells))), spread)
+
+    def _of_counts(self, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """The variance of the noise of counts of units of these cells, as they are published."""
+        units = (inside @ self.sizes).astype(np.int64)
+        return self.variances[np.clip(units, 1, len(self.variances)) - 1]
 
     @property
-    def of_measures(self) -> dict[str, float]:
-        """What is kept of the measures, and the variance of an answer: of sums, and of how many have a value."""
-        names = [folded(name) for name in self.policy.measures] if self.of_sums else []
-        of_kind = {"sum": self.of_sums, "value": self.variance}
-        return {_name(kind, name): variance for kind, variance in of_kind.items() for name in names}
+    def of_measures(self) -> list[str]:
+        """What is kept of the measures: sums, and how many have a value."""
+        return [*self._of_measures("sum"), *self._of_values]
+
+    @property
+    def _of_values(self) -> list[str]:
+        return self._of_measures("value")
+
+    def _of_measures(self, kind: str) -> list[str]:
+        return [_name(kind, folded(name)) for name in self.policy.measures] if self.of_sums else []
 
 
 class _Learned:
@@ -249,7 +261,7 @@ class _Learned:
             return
         sizes = np.concatenate([cells.sizes, np.zeros(_TAGS)])
         names = [*map(str, cells.told_apart), *cells.of_measures]
-        own = {name: spread for name, spread in cells.of_measures.items() if name.startswith("sum")}
+        own = dict.fromkeys((name for name in cells.of_measures if name.startswith("sum")), cells.of_sums)
         self._known = Knowledge({name: CellsOfSecret.numbered(sizes) for name in names}, own=own)
 
     def grant(self, asked: Asked) -> None:
@@ -331,13 +343,14 @@ def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Poli
     chosen = {folded(name) for name in policy.sequence.secrets or policy.dimensions}
     hidden = [identifier(name) for name in policy.dimensions if folded(name) in chosen]
     others = [identifier(name) for name in policy.dimensions if folded(name) not in chosen]
-    table, variance, of_sums = identifier(policy.name), 0.0, 0.0
+    table, variance, of_sums, variances = identifier(policy.name), 0.0, 0.0, np.zeros(0)
     if exact:
         _check_values(cursor, policy, hidden)
     else:
         variance = _least_variance(laws(policy, "count"))
         if not variance > 0:
             raise Refused("SDC060", f"{policy.name}: the noise of its counts is not known, sdcduck.connect")
+        variances = _variances(cursor, policy)
         of_sums = _least_variance(laws(policy, "sum")) if policy.measures else 0.0
     cursor.execute(_table_of_cells(policy, table, hidden, others)).fetchall()
     each, size = ("true", "_sdc_units") if exact else ("_sdc_value = 0", "_sdc_size")
@@ -354,7 +367,18 @@ def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Poli
     declared += [policy.sequence.granted] if policy.sequence.granted else []
     epoch = hashlib.sha256(json.dumps(declared).encode()).hexdigest()
     sizes = np.array([size for (size,) in rows], float)
-    return Cells(cursor, policy, sizes, places, values, variance, of_sums, epoch)
+    return Cells(cursor, policy, sizes, places, values, variances, of_sums, epoch)
+
+
+def _variances(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> npt.NDArray[np.float64]:
+    """Of the noise of counts, by the number of units that they are about: never less than they tell (`noise`)."""
+    from sdcduck.methods.sequence.noise import variances_of_counts
+
+    stored = stored_ptable(cursor, str(policy.ptable))
+    assert stored is not None  # its law is known
+    counts = stored.type == "all"
+    whole = [np.rint(values[counts]).astype(np.int64) for values in (stored.i, stored.v)]
+    return variances_of_counts(*whole, (stored.ub - stored.lb)[counts].astype(np.float64), policy.min_units)
 
 
 def _least_variance(laws: Iterable[Law]) -> float:
