@@ -1,7 +1,7 @@
 """How much noise the counts of a p-table have for somebody who learns from them who has a property.
 
-The noise of a count depends on the count: nobody is told to be nobody, one is told with less noise than a hundred are,
-and numbers below `min_units` are not told at all. How large the count is nobody knows beforehand. What an answer about n
+The noise of a count depends on the count: nobody is told to be nobody, one has less noise than a hundred have, and
+numbers below `min_units` are not told at all. How large the count is nobody knows beforehand. What an answer about n
 units tells of them is how far it brings the variance of their number down, from n p (1 - p) to a share s of it in the
 mean, by the best guess there is, where each has the property with chance p. Normal noise of the variance
 
@@ -36,7 +36,7 @@ def variances_of_counts(counts: Indices, noise: Indices, chances: Floats, min_un
         chances: float64 (k,), how often.
         min_units: smaller numbers are not told.
 
-    With noise of -1, 0 or 1 a 0 that is told to everybody is what tells most; where 1 and 2 are not told it is not seen:
+    With noise of -1, 0 or 1 it is the 0 without noise that tells most; where 1 and 2 are not told, nobody sees it:
 
     >>> law = np.array([0, 1, 1, 1]), np.array([0, -1, 0, 1]), np.array([1, 0.3, 0.4, 0.3])
     >>> variances_of_counts(*law, 1).round(2)[:3], variances_of_counts(*law, 3).round(2)[:3]
