@@ -222,7 +222,8 @@ class Cells:
 
         if name not in self.of_measures:
             raise Refused("SDC072", f"{self.policy.name} is not what it was when it was asked about before")
-        inside = asked.sets.reshape(len(asked), len(self.sizes), self.values).any(axis=2)
+        by_cell = asked.sets.reshape(len(asked), len(self.sizes), self.values)
+        inside: npt.NDArray[np.bool_] = np.asarray(by_cell.any(axis=2), dtype=np.bool_)
         spread = self._of_counts(inside) if name in self._of_values else np.full(len(asked), self.of_sums)
         number, cell = np.nonzero(inside)
         tagged, tag = np.nonzero(_tags(asked.keys()))
@@ -409,9 +410,9 @@ def before(cells: Cells, dimensions: Sequence[str], secrets: Sequence[str], epoc
     )
     pairs = cells.cursor.execute(f"""SELECT now.{PLACE} AS now, old.{PLACE} AS old FROM {CELLS} AS now
         JOIN {_BEFORE} AS old ON {joined or "true"} ORDER BY ALL""").fetchnumpy()
-    places = [np.asarray(pairs[name], dtype=np.int64) for name in ("now", "old")]
-    every = np.array_equal(np.unique(places[0]), np.arange(cells.places))
-    return Before(*places, cells.places) if every else None
+    now, old = (np.asarray(pairs[name], dtype=np.int64) for name in ("now", "old"))
+    every = np.array_equal(np.unique(now), np.arange(cells.places))
+    return Before(now, old, cells.places) if every else None
 
 
 @dataclass(frozen=True)
@@ -445,8 +446,8 @@ def _variances(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> npt.NDArray
     stored = stored_ptable(cursor, str(policy.ptable))
     assert stored is not None  # its law is known
     counts = stored.type == "all"
-    whole = [np.rint(values[counts]).astype(np.int64) for values in (stored.i, stored.v)]
-    return variances_of_counts(*whole, (stored.ub - stored.lb)[counts].astype(np.float64), policy.min_units)
+    size, noise = (np.rint(values[counts]).astype(np.int64) for values in (stored.i, stored.v))
+    return variances_of_counts(size, noise, (stored.ub - stored.lb)[counts].astype(np.float64), policy.min_units)
 
 
 def _least_variance(laws: Iterable[Law]) -> float:

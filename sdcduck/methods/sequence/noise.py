@@ -42,8 +42,8 @@ def variances_of_counts(counts: Indices, noise: Indices, chances: Floats, min_un
     >>> variances_of_counts(*law, 1).round(2)[:3], variances_of_counts(*law, 3).round(2)[:3]
     (array([0.11, 0.22, 0.32]), array([0.55, 0.59, 0.59]))
     """
-    every = np.int64(counts).tobytes(), np.int64(noise).tobytes(), np.float64(chances).tobytes()
-    return _least(*every, min_units)
+    whole = [np.asarray(values, dtype=np.int64).tobytes() for values in (counts, noise)]
+    return _least(whole[0], whole[1], np.asarray(chances, dtype=np.float64).tobytes(), min_units)
 
 
 @lru_cache(maxsize=64)
@@ -69,7 +69,7 @@ def _equivalent(law: Floats, units: int, others: int, min_units: int) -> float:
     """The v of an answer about units, and so many others who are counted for certain."""
     having, most = np.arange(units + 1), len(law[0]) // 2
     told = np.zeros((units + 1, units + others + 2 * most + 1))
-    for one, shift in itertools.product(having, range(2 * most + 1)):
+    for one, shift in itertools.product(range(units + 1), range(2 * most + 1)):
         number = one + others + shift - most
         told[one, number if number >= max(min_units, 0) else 0] += law[min(one + others, len(law) - 1), shift]
     chance = _CHANCES[:, None]
