@@ -7,6 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from skewed_tables import protects, table, value
 
+from sdcduck.methods.linear_programs import Unsolved
 from sdcduck.methods.suppression import intervals, optimal
 from sdcduck.methods.suppression.covering import Covering
 from sdcduck.methods.suppression.cuts import Attacker, Cut
@@ -67,3 +68,34 @@ def test_a_search_goes_on_with_it_where_integer_programming_takes_too_long(monke
     np.testing.assert_array_equal(searched().suppressed, found.suppressed)
     monkeypatch.setattr(intervals, "_SMALL", 0)
     assert value(x, y, found.suppressed) < value(x, y, searched().suppressed)
+
+
+@pytest.mark.parametrize("fixed", [False, True])
+def test_where_nothing_can_be_moved_nothing_is_searched(fixed: bool) -> None:
+    x, y, primary, _ = table((2, 2), 0)
+    primary[:] |= not fixed
+    z = np.asarray(x.totals(y))
+    width = np.where(primary, 0.15 * z, 0.0)
+    found = widen_intervals(
+        x, y, primary, np.flatnonzero(primary), width, width, cost=z, ineligible=np.full(x.columns, fixed),
+        given=primary, search=Search(trials=5, seconds=1e-5),
+    )  # fmt: skip
+    np.testing.assert_array_equal(found.suppressed, primary)
+    assert found.ended
+
+
+def test_numbers_too_far_apart_end_it_and_not_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unsolved(*_: object) -> None:
+        raise Unsolved("HiGHS ended with Unknown")
+
+    monkeypatch.setattr(optimal, "_HARD", 0)
+    x, y, primary, width = table((5, 6), 3)
+    z = np.asarray(x.totals(y))
+    for step in ("cheaper", "_likely"):
+        monkeypatch.setattr(Covering, step, unsolved)
+        found = widen_intervals(
+            x, y, primary, np.flatnonzero(primary), width, width, cost=z, ineligible=z == 0, given=primary,
+            search=Search(trials=2),
+        )  # fmt: skip
+        assert (found.trials, found.ended) == (2, True)
+        assert protects(x, y, found.suppressed, primary, width)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from sdcduck.methods.linear_programs import linear_program, quiet_highs
+from sdcduck.methods.linear_programs import Unsolved, linear_program, quiet_highs
 from sdcduck.methods.numerics import highspy, scipy
 from sdcduck.methods.suppression.cuts import Attacker, Cut
 
@@ -35,6 +35,9 @@ class Covering:
 
     Attributes:
         work: what has been done, as `Attacker.work`. The same on every machine.
+
+    Raises:
+        Unsolved: numbers too far apart for the solver; of `cheaper`, too.
     """
 
     def __init__(
@@ -121,6 +124,8 @@ class Covering:
             linear_program(self.matrix, np.ones(many), np.full(many, np.inf), lowest, highest, self.cost / self.unit)
         )
         highs.run()
+        if highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            raise Unsolved(f"HiGHS ended with {highs.modelStatusToString(highs.getModelStatus())}")
         self.solved += (_START + max(0, highs.getInfo().simplex_iteration_count)) * (many + len(given))
         part = np.clip(np.asarray(highs.getSolution().col_value, dtype=np.float64), 0.0, 1.0)
         middle = max(float(np.median(self.cost[self.movable])), 1e-300) if self.movable.any() else 1.0

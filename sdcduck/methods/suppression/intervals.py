@@ -236,13 +236,13 @@ class _Refining:
                 x, y, given, up, down, cost=cost, ineligible=fixed & ~given, start=best.pattern, time_limit=np.inf,
                 steps=share, check=best.terms.check,
             )  # fmt: skip
+            self.spent = min(found.steps, share)
+            if found.status == "time limit" and (best.pattern & self.movable).any():
+                z = np.asarray(x.totals(y), dtype=np.float64)
+                attacker = Attacker(x, y, z, given, up, np.minimum(down, z), best.terms.check)
+                self.covering = Covering(attacker, self.cost, given, fixed, found.cuts, self.search.seed)
         except Unsolved:
             return best  # numbers too far apart for the solver: the trials have programs of their own scale
-        self.spent = min(found.steps, share)
-        if found.status == "time limit":
-            z = np.asarray(x.totals(y), dtype=np.float64)
-            attacker = Attacker(x, y, z, given, up, np.minimum(down, z), best.terms.check)
-            self.covering = Covering(attacker, self.cost, given, fixed, found.cuts, self.search.seed)
         held = self._protecting(found.suppressed) if found.status == "optimal" else None
         if held is None:
             return best
@@ -286,7 +286,10 @@ class _Refining:
         failed = 0
         while self.covering is not None and failed < self.search.trials and self.moves.work <= limit:
             before = self.covering.work
-            found = self.covering.cheaper(best.pattern)
+            try:
+                found = self.covering.cheaper(best.pattern)
+            except Unsolved:
+                break  # as above
             self.moves.work += self.covering.work - before
             held = None if found is None else self._protecting(found)
             failed += 1
