@@ -244,10 +244,10 @@ def _statistics(publication: Publication, rules: Rules) -> str:
         inner = ", ".join(keys) or "()"
         return f"""
             SELECT {number} AS _sdc_set{listed}, sum(n)::BIGINT AS _sdc_contributors, sum(total)::DOUBLE AS _sdc_total,
-                list_sort(flatten(list(largest)), 'DESC')[:{depth}]::DOUBLE[] AS _sdc_largest
+                list_sort(flatten(list(largest)), 'DESC')[:{depth}] AS _sdc_largest
             FROM (
                 SELECT {", ".join(keys) + ", " if keys else ""}count(*) FILTER (_sdc_y <> 0) AS n,
-                    sum(abs(_sdc_weighted)) AS total, max(abs(_sdc_y), {depth}) AS largest
+                    sum(abs(_sdc_weighted)) AS total, max(abs(_sdc_y)::DOUBLE, {depth}) AS largest
                 FROM ({checked}) GROUP BY {inner}
             ) GROUP BY {group}"""
     # Without weights one sum is enough.
@@ -265,7 +265,7 @@ def _statistics(publication: Publication, rules: Rules) -> str:
     return f"""
         SELECT {publication.number_of("_sdc_grouping")} AS _sdc_set{listed},
             count(*) FILTER (y <> 0 AND {counted(rules)}) AS _sdc_contributors,
-            sum(abs({total}))::DOUBLE AS _sdc_total, max(abs(y), {depth})::DOUBLE[] AS _sdc_largest
+            sum(abs({total}))::DOUBLE AS _sdc_total, max(abs(y)::DOUBLE, {depth}) AS _sdc_largest
         FROM (
             SELECT {publication.grouping(keys)} AS _sdc_grouping{listed}, _sdc_who,
                 sum(y) AS y{", sum(weighted) AS weighted" if weighted else ""}
