@@ -79,6 +79,7 @@ def test_the_kernel() -> None:
         ("risk := ['in_state', 'in_place']", "arguments 'risk' and 'threshold' go together"),
         ("threshold := 0.5", "arguments 'risk' and 'threshold' go together"),
         (f"{GIVEN}, keys := ['age']", "give 'keys', from which the risk is counted, or 'risk', and not both"),
+        (f"{GIVEN}, k := 5", "argument 'k' goes with 'keys'"),
         ("risk := ['in_place'], threshold := 0.5", "argument 'risk' must name a column for each one of 'hierarchy'"),
         ("risk := ['in_place', 'word'], threshold := 0.5", "argument 'risk' must name a column of numbers: 'word'"),
         ("risk := ['in_place', 'nothing'], threshold := 0.5", "unknown column 'nothing'"),

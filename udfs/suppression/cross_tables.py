@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from sdcduck import catalog
+from sdcduck.catalog.engines import Engine
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import folded, harmless, identifier, literal
@@ -83,7 +84,7 @@ class Cube:
     suppressed: NDArray[np.bool_]
 
     @classmethod
-    def read(cls, cursor: duckdb.DuckDBPyConnection, name: str) -> Cube:
+    def read(cls, cursor: duckdb.DuckDBPyConnection, name: str, engine: Engine | None) -> Cube:
         """A stored publication that has been published.
 
         Raises:
@@ -92,7 +93,7 @@ class Cube:
         stored = catalog.publication(cursor, name)
         if stored.fingerprint is None:
             raise SDCError(f"'{name}' has not been published yet: FROM sdc_publish('{name}', ..)")
-        publication = read_publication(cursor, stored.query)
+        publication = read_publication(cursor, stored.query, engine)
         levels = [publication.level_of(columns) for columns in publication.sets]
         if len(set(levels)) < len(levels):
             raise SDCError(f"'{name}' has columns whose names cannot be told apart in totals: call them otherwise")
@@ -340,7 +341,7 @@ def plan_write_table(
     def write() -> pa.Table:
         cursor = session.cursor()
         target.check(cursor)
-        cube = Cube.read(cursor, name)
+        cube = Cube.read(cursor, name, session.engine)
         place = _across(cube, across)
         if how == "sdmx":
             target.write("written", lambda made: _write_sdmx(cube, str(structure), made))

@@ -33,6 +33,7 @@ from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 
 _ADDED = ("swapped_with", "swap_level", "at_risk_level")
+_K = 3  # `k` where it is not given
 
 Indices = NDArray[np.int64]
 
@@ -107,6 +108,8 @@ def _check_risk(call: _Call, threshold: float | None) -> None:
         )
     if call.given and call.risk:
         raise SDCError("give 'keys', from which the risk is counted, or 'risk', and not both")
+    if call.given and call.k != _K:
+        raise SDCError("argument 'k' goes with 'keys': with 'risk', 'threshold' says who is at risk")
     if call.given and len(call.given) != len(call.hierarchy):
         raise wrong(
             "risk", "name a column for each one of 'hierarchy': the risk of a record in the areas of that level"

@@ -122,6 +122,9 @@ def test_what_is_published_needs_the_engine_no_more(tmp_path: Path) -> None:
                 "SELECT * EXCLUDE stencil FROM sdc.firms_by_size_stencil ORDER BY ALL",
             ):
                 _same(here, there, statement)
+            for con, name in ((here, "here"), (there, "there")):
+                con.execute(f"FROM sdc_write_table('firms_by_size', '{tmp_path / name}.csv')").fetchall()
+            assert (tmp_path / "there.csv").read_text() == (tmp_path / "here.csv").read_text()
             records.execute("UPDATE firms SET size = 0 WHERE id = 7")
             with pytest.raises(duckdb.Error, match="changed since it was published"):
                 there.execute("FROM sdc_suppress('firms_by_size')")
