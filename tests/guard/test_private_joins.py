@@ -163,6 +163,19 @@ JOINED = "SELECT p.region, count(*) AS n FROM people p JOIN visits v USING (id) 
 BUDGET = {"epsilon": "1", "delta": "0", "per_question": "0.5"}
 
 
+def test_a_mean_of_numbers_of_rows_is_one_of_what_a_unit_may_have(tmp_path: Path) -> None:
+    few = made(tmp_path / "register", "SELECT i AS id, 'n' AS region, i AS age, 1.0 AS income FROM range(3) t(i)", per_question="1")  # fmt: skip
+    with closing(sdcduck.open_guard(few)) as opened:
+        means = [
+            row["a"]
+            for row in opened.sql("""SELECT p.age, avg(t.n) AS a FROM people p
+                JOIN (SELECT id, count(*) AS n FROM visits GROUP BY id) t ON t.id = p.id GROUP BY p.age""").to_pylist()
+        ]
+    assert len(means) > 80
+    assert all(mean is None or 0 <= mean <= ROWS for mean in means)
+    assert len({*means, None, 0, ROWS}) > 10
+
+
 def test_both_ledgers_are_charged_the_same_once(tmp_path: Path) -> None:
     with closing(sdcduck.open_guard(made(tmp_path / "register", **BUDGET))) as guard:
         before = guard.dp_preview(JOINED).to_pylist()[-1]

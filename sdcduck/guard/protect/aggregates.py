@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlglot import exp
 
-from sdcduck.guard.calls import both
+from sdcduck.guard.calls import Total, both
 from sdcduck.guard.expressions import (
     QUANTILES,
     as_quantile,
@@ -193,14 +193,18 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
         # A missing value counts as 0: the same sum, over more rows.
         otherwise, filled, value = True, True, value.this
     if scope.counts_rows(value):
-        rows = f"{numbers.rows(text(value), condition)}{scale}"
+        rows = numbers.rows(text(value), condition)
         if isinstance(node, exp.Sum):
-            return rows
+            return f"{rows}{scale}"
         known = f"{text(value)} IS NOT NULL"
         if elsewhere and chosen is not None:
             known = f"({scope.condition_sql(chosen)}) IS NOT TRUE OR {known}"
         base = filtered if elsewhere else condition
-        return f"{rows} / nullif({numbers.count(base if filled else both(base, f'({known})'))}, 0)"
+        counted = numbers.count(base if filled else both(base, f"({known})"))
+        if isinstance(scope.method, DifferentialPrivacy):
+            mean = Total(rows, ends=(0.0, float(scope.policy.privacy.contributions))).mean(counted, numbers.method.steps)
+            return f"{mean}{scale}"
+        return f"{rows}{scale} / nullif({counted}, 0)"
     if isinstance(scope.method, DifferentialPrivacy) and not isinstance(value, exp.Column) and not otherwise:
         found = number_of_days(scope, value)
         if found is not None:
