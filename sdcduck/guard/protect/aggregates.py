@@ -202,8 +202,8 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
         base = filtered if elsewhere else condition
         counted = numbers.count(base if filled else both(base, f"({known})"))
         if isinstance(scope.method, DifferentialPrivacy):
-            mean = Total(rows, ends=(0.0, float(scope.policy.privacy.contributions))).mean(counted, numbers.method.steps)
-            return f"{mean}{scale}"
+            within = Total(rows, ends=(0.0, float(scope.policy.privacy.contributions)))
+            return f"{within.mean(counted, numbers.method.steps)}{scale}"
         return f"{rows}{scale} / nullif({counted}, 0)"
     if isinstance(scope.method, DifferentialPrivacy) and not isinstance(value, exp.Column) and not otherwise:
         found = number_of_days(scope, value)
