@@ -173,7 +173,6 @@ def test_a_mean_of_numbers_of_rows_is_one_of_what_a_unit_may_have(tmp_path: Path
         ]
     assert len(means) > 80
     assert all(mean is None or 0 <= mean <= ROWS for mean in means)
-    assert len({*means, None, 0, ROWS}) > 10
 
 
 def test_both_ledgers_are_charged_the_same_once(tmp_path: Path) -> None:
