@@ -134,7 +134,7 @@ def _is_told(plan: str, noted: Callable[[dict[str, Any]], dict[str, Any]]) -> bo
 
 _OF_DATABASE = frozenset(["nextval", "currval", "setval", "json_serialize_plan"])
 """Functions of one value that tell of sequences and tables, by which records may be numbered, or change them."""
-_DRAWN = frozenset("random setseed tablesample uuid uuidv4 uuidv7 gen_random_uuid".split())
+_DRAWN = frozenset(["random", "setseed", "tablesample", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"])
 """What makes a view have other rows each time that it is read: those that were looked at are not those shown."""
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 _NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')

@@ -44,7 +44,11 @@ def test_every_function_that_takes_a_table_refuses_one_of_an_engine(house: duckd
     refused, read = [], []
     for function in sql_functions():
         *before, last = duckdb.extract_statements(function.example)
-        if function.kind != "table" or function.name in MEANT | _OTHERWISE or "sdc_" in "".join(s.query for s in before):
+        if (
+            function.kind != "table"
+            or function.name in MEANT | _OTHERWISE
+            or "sdc_" in "".join(s.query for s in before)
+        ):
             continue
         for statement in before:
             house.execute(statement)
@@ -86,4 +90,3 @@ def test_by_whatever_way_it_is_read(read: str) -> None:
             for here in ("sample", "(FROM sample JOIN lookup USING (region))"):
                 asked = con.execute("SELECT count(*) FROM sdc_k_anonymity(?, keys := ['region'])", [here])
                 assert asked.fetchall() == [(1,)]
-
