@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import duckdb
 import pytest
@@ -40,7 +41,10 @@ def _marked(con: duckdb.DuckDBPyConnection, comment: str) -> list[str]:
     return names
 
 
-def test_every_function_that_takes_a_table_refuses_one_of_an_engine(house: duckdb.DuckDBPyConnection) -> None:
+def test_every_function_that_takes_a_table_refuses_one_of_an_engine(
+    house: duckdb.DuckDBPyConnection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # some examples write files
     refused, read = [], []
     for function in sql_functions():
         *before, last = duckdb.extract_statements(function.example)
