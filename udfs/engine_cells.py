@@ -342,19 +342,9 @@ def check_reads_rows(cursor: duckdb.DuckDBPyConnection, node: _Node, text: Calla
 def _marked(cursor: duckdb.DuckDBPyConnection, node: _Node, text: Callable[[_Node], str]) -> list[str]:
     """The tables with records on an engine that a SELECT reads."""
     try:
-        return marked_tables(cursor, text(_without_using(node)))
+        return marked_tables(cursor, text(node))
     except duckdb.Error:
         raise _refused("DuckDB tells the tables that it reads") from None
-
-
-def _without_using(node: Any) -> Any:
-    """A SELECT whose joins are by no column: DuckDB lists the tables of others only."""
-    if isinstance(node, list):
-        return [_without_using(one) for one in node]
-    if not isinstance(node, dict):
-        return node
-    made = {name: _without_using(value) for name, value in node.items()}
-    return made | {"using_columns": [], "ref_type": "CROSS"} if made.get("using_columns") else made
 
 
 def _refused(what: str) -> SDCError:

@@ -11,6 +11,7 @@ from typing import Any
 import duckdb
 
 from sdcduck.catalog import first_row
+from sdcduck.catalog.engines import marked_tables
 from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import needed, wrong
@@ -140,11 +141,16 @@ class Source:
         return "the query" if self.text.startswith("(") else f"'{self.text}'"
 
 
-def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -> Source:
+def source(
+    cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str, *, elsewhere: bool = False
+) -> Source:  # fmt: skip
     """Resolve a table argument.
 
+    Args:
+        elsewhere: whether the records may be on another engine, where the table here is empty.
+
     Raises:
-        SDCError: no such table, or a query that does not bind.
+        SDCError: no such table, a query that does not bind, or records that are not here.
     """
     if text is None or not text.strip():
         raise SDCError(f"argument '{argument}' must name a table or view, or hold a query in parentheses")
@@ -177,7 +183,25 @@ def source(cursor: duckdb.DuckDBPyConnection, text: str | None, argument: str) -
         ) from None
     except duckdb.Error as problem:
         raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
+    if not elsewhere:
+        _check_is_here(cursor, sql, argument)
     return Source(text, sql, {row[0]: row[1] for row in described})
+
+
+def _check_is_here(cursor: duckdb.DuckDBPyConnection, sql: str, argument: str) -> None:
+    """That no empty table is read that stands for one of another engine."""
+    try:
+        marked = marked_tables(cursor, f"FROM {sql}")
+    except duckdb.Error:
+        raise SDCError(
+            f"argument '{argument}': tables here stand for others on another engine, and DuckDB does not tell whether "
+            "the query reads one; put its rows into a table"
+        ) from None
+    if marked:
+        raise SDCError(
+            f"argument '{argument}': the records of '{marked[0]}' are on another engine, and the table here is empty; "
+            "take a sample of them into a table of this database (docs/engines.md)"
+        )
 
 
 def refuse_taken(columns: Iterable[str], taken: Collection[str]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
 from importlib import import_module
@@ -208,17 +209,40 @@ def stand_ins(con: duckdb.DuckDBPyConnection) -> list[str]:
 
 
 def marked_tables(con: duckdb.DuckDBPyConnection, query: str) -> list[str]:
-    """Those of them that a query reads, by views and macros, too."""
+    """Those of them that a query reads, by views and macros, too.
+
+    Raises:
+        duckdb.Error: DuckDB does not tell what it reads.
+    """
     marked = stand_ins(con)
     if not marked:
         return []
+    read = _planned(con, query)
+    [(database,)] = con.execute("SELECT current_database()").fetchall()
+    if read is not None:
+        return [name for name in marked if (folded(database), "main", folded(name)) in read]
 
     def named(sql: str) -> set[str]:
         return {folded(_ALIAS.sub("", name)) for name in con.get_table_names(sql, qualified=True)}
 
-    [(database,)] = con.execute("SELECT current_database()").fetchall()
     asked, before = named(query), ("", "main.", f"{identifier(database)}.", f"{identifier(database)}.main.")
     return [name for name in marked if any(asked & named(f"FROM {each}{identifier(name)}") for each in before)]
+
+
+def _planned(con: duckdb.DuckDBPyConnection, query: str) -> set[tuple[str, str, str]] | None:
+    """Database, schema and name of the tables in DuckDB's plan of a query; None: it has no text of that plan."""
+    read = set[tuple[str, str, str]]()
+
+    def noted(item: dict[str, Any]) -> dict[str, Any]:
+        if item.get("table") and "catalog" in item and "schema" in item:
+            read.add((folded(str(item["catalog"])), folded(str(item["schema"])), folded(str(item["table"]))))
+        return item
+
+    [(plan,)] = con.execute("SELECT json_serialize_plan(?)", [query]).fetchall()
+    try:
+        return None if json.loads(plan, object_hook=noted).get("error") else read
+    except ValueError:
+        return None
 
 
 _ALIAS = re.compile(r' AS (?:\w+|"(?:[^"]|"")*")$')

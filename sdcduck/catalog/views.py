@@ -65,8 +65,10 @@ def read_by(con: duckdb.DuckDBPyConnection, name: str, texts: Texts | None = Non
         if item.get("type") == "LOGICAL_GET":
             stored.update(_enums_in(item.get("returned_types")))
             functions.add(_called(item))
-        if item.get("expression_class") == "BOUND_FUNCTION" and _called(item) in _OF_DATABASE:
+        if item.get("expression_class") == "BOUND_FUNCTION" and _called(item) in _OF_DATABASE | _DRAWN:
             functions.add(_called(item))
+        if item.get("type") == "LOGICAL_SAMPLE":
+            functions.add("tablesample")
         if item.get("type") == "LOGICAL_CHUNK_GET":  # what DuckDB says of a table is worked out before
             functions.add("describe")
         if item.get("table") and "catalog" in item and "schema" in item:
@@ -132,6 +134,8 @@ def _is_told(plan: str, noted: Callable[[dict[str, Any]], dict[str, Any]]) -> bo
 
 _OF_DATABASE = frozenset(["nextval", "currval", "setval", "json_serialize_plan"])
 """Functions of one value that tell of sequences and tables, by which records may be numbered, or change them."""
+_DRAWN = frozenset(["random", "setseed", "tablesample", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"])
+"""What makes a view have other rows each time that it is read: those that were looked at are not those shown."""
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 _NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')
 
@@ -155,6 +159,7 @@ def _in_full(table: str, database: str) -> set[tuple[str, str, str]]:
 
 _CALLED = re.compile(r'(\w+)"?\s*\(')
 _OF_CATALOG = re.compile(r"\b(?:duckdb|pragma|sqlite|pg)_\w+|\binformation_schema\b|\b(?:describe|show|summarize)\b")
+_SAMPLE = re.compile(r"\b(?:tablesample|using\s+sample)\b")
 _CAST_TO = re.compile(r'\bas\s+(?:"?\w+"?\s*\.\s*)*"?(\w+)"?\s*[)\[]')
 
 
@@ -193,10 +198,10 @@ class Texts:
     def functions_in(self, text: str) -> set[str]:
         """Table functions, and others that tell of the database, that a text calls."""
         called = set(_CALLED.findall(text))
-        told = called & _OF_DATABASE
+        told = called & (_OF_DATABASE | _DRAWN)
         if called:
             told |= called & {folded(name) for name, is_table, *_ in self._functions if is_table}
-        return told | set(_OF_CATALOG.findall(text))
+        return told | set(_OF_CATALOG.findall(text)) | ({"tablesample"} if _SAMPLE.search(text) else set())
 
     @cached_property
     def _views(self) -> list[tuple[str, str, str]]:
@@ -329,9 +334,11 @@ and ``query_table`` DuckDB says which tables they read; of any other function no
 
 def records_behind(
     con: duckdb.DuckDBPyConnection, view: str, role: str, stored: Sequence[Policy] | None = None,
-    read: Read | None = None, texts: Texts | None = None,
+    read: Read | None = None, texts: Texts | None = None, drawn: bool = False,
 ) -> str | None:  # fmt: skip
     """What a view shows that nobody may see: a table of a unit-level policy, or a name of the catalog; None: nothing.
+
+    Nor is a view for everybody whose rows are others each time: records that are joined with it would be counted twice.
 
     Of a protected view these are all tables that it reads: what is called as its unit there may be a lookup's. A table
     that may be read freely anyway does not count.
@@ -342,6 +349,7 @@ def records_behind(
         stored: all policies; None: they are looked up.
         read: what the view reads; None: it is looked up.
         texts: as in `read_by`.
+        drawn: whether its rows may be others each time that it is read.
     """
     stored = policies(con) if stored is None else stored
     held = {folded(policy.name): policy for policy in stored if not policy.role}
@@ -350,7 +358,7 @@ def records_behind(
     reads = Reads(con, texts)
     read = reads(view) if read is None else read
     hidden = sorted(name for _, schema, name in read.tables if schema == "sdc")
-    hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL)
+    hidden += sorted(read.functions - _FUNCTIONS_FOR_ALL - (_DRAWN if drawn else frozenset()))
     if hidden:
         return hidden[0]
     here = current_database(con)

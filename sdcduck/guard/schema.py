@@ -383,7 +383,7 @@ class Schema:
             other = f"{policy.name}: its preview was removed or has other columns, sdc_protect"
             raise Refused("SDC060", other) from None
         shown, texts = str(policy.preview), self.relations.texts()
-        if catalog.records_behind(self.con, shown, policy.role, self._policies[2], texts=texts) is not None:
+        if catalog.records_behind(self.con, shown, policy.role, self._policies[2], texts=texts, drawn=True) is not None:
             raise Refused("SDC060", f"{policy.name}: its preview shows records, sdc_protect")
         return () if self.unchanging else (self.relations.of(shown),)
 

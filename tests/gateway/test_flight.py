@@ -23,6 +23,7 @@ from typer.testing import CliRunner
 
 from sdcduck.cli import app
 from sdcduck.gateway.flight.messages import BadMessage, command, inside, message, named
+from sdcduck.gateway.flight.running import Running
 from sdcduck.gateway.tls import self_signed
 
 pyarrow, flight = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.flight")
@@ -678,3 +679,13 @@ def test_who_prepares_has_a_seat(serve: Callable[..., Served]) -> None:
         with pytest.raises(flight.FlightTimedOutError, match="SDC091"):
             slow.result()
     assert prepared(plain, b"SELECT 1 AS a")
+
+
+def test_an_answer_is_taken_by_one_of_those_who_come_at_once() -> None:
+    answer: Any = None
+    running = Running(answer, "token", 1.0, 0.0, lambda: None)
+    assert not running.taken
+    with ThreadPoolExecutor(8) as readers:
+        first = list(readers.map(lambda _: running.take(), range(64)))
+    assert first.count(True) == 1
+    assert running.taken

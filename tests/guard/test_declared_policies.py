@@ -270,6 +270,32 @@ def test_a_macro_of_another_schema_runs_in_place_of_nothing() -> None:
         assert guard(con).sql("SELECT upper(a) AS a FROM open").to_pylist() == [{"a": "A"}]
 
 
+@pytest.mark.parametrize(
+    "view",
+    [
+        "SELECT x, floor(random() * 2) AS r FROM ages",
+        "SELECT x, drawn() AS r FROM ages",
+        "SELECT x, uuid() AS r FROM ages",
+        "SELECT x, x AS r FROM ages TABLESAMPLE 50%",
+        "SELECT x, x AS r FROM ages USING SAMPLE 1 ROWS",
+    ],
+)
+def test_a_public_view_whose_rows_are_drawn_each_time_is_refused(view: str) -> None:
+    """That no two of its rows are in one group holds of those that were looked at, and the next ones count twice."""
+    with duckdb.connect() as con:
+        sdcduck.install(con, secret="the secret of the tests")
+        con.execute("""CREATE TABLE ages AS FROM (VALUES (70), (80)) ages(x); CREATE VIEW drawn AS FROM ages;
+            CREATE MACRO drawn() AS floor(random() * 2); CREATE TABLE people AS SELECT i AS id, i % 90 AS age FROM range(600) r(i);
+            FROM sdc_protect('people', unit := 'id', dimensions := ['age'], method := 'threshold', min_units := 3)""")
+        con.execute("FROM sdc_declare_public('drawn')").fetchall()
+        asked = "SELECT t.r, count(*) AS n FROM people CROSS JOIN drawn t WHERE age < t.x GROUP BY t.r"
+        con.execute(f"CREATE OR REPLACE VIEW drawn AS {view}")
+        with pytest.raises(Refused, match="SDC060"):
+            guard(con).sql(asked)
+        with pytest.raises(duckdb.Error, match="not for everybody"):
+            con.execute("FROM sdc_declare_public('drawn')")
+
+
 def looked_up(con: duckdb.DuckDBPyConnection) -> None:
     """A view of records with other names; the lookup has a column that is called as the unit is there."""
     con.execute(

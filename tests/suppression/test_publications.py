@@ -181,6 +181,19 @@ def test_a_sum_without_its_weights_is_refused(con: duckdb.DuckDBPyConnection, wr
             )
 
 
+@pytest.mark.parametrize("named", ["", ", value := 'a'"])
+def test_another_sum_without_its_weights_is_refused(con: duckdb.DuckDBPyConnection, named: str) -> None:
+    """Weights make cells of one firm safe, and a second sum would show what it has there."""
+    con.execute("CREATE OR REPLACE TABLE sampled AS SELECT 1000 AS x, 30.0 AS w, i AS firm FROM range(9) r(i)")
+    query = "SELECT firm, count(*) AS n, sum(x * w) AS a, {} AS b FROM sampled GROUP BY CUBE (firm)"
+    rules = f"p_percent := 10, weight := 'w'{named}"
+    for call in ("sdc_publish('p', $${}$$, ", "sdc_sdmx($${}$$, "):
+        with pytest.raises(duckdb.Error, match=r"'b' is no sum of weighted amounts"):
+            con.execute(f"FROM {call.format(query.format('sum(x)'))}{rules})").fetchall()
+    for other in ("sum(x * x * w)", "sum(w)"):  # also how many a record stands for
+        assert rows(con, f"FROM sdc_publish('p', $${query.format(other)}$$, {rules})")
+
+
 @pytest.mark.parametrize(
     "written",
     ["sum(x * w)", "sum(w * x)", "sum((x * w)::DECIMAL(18, 2))", "sum(x * w) FILTER (x > 0)", "sum(x / 2 * w)"],

@@ -22,7 +22,7 @@ _TABLE = """SELECT "number", replace("time", '+00:00', '')::TIMESTAMP AS "time",
 
 def plan_dp_ledger(session: Session, tbl: str | None) -> Rows:
     """``sdc_dp_ledger``: a row for each charge."""
-    asked = source(session.cursor(), tbl, "tbl").text
+    asked = source(session.cursor(), tbl, "tbl", elsewhere=True).text
 
     def read() -> pa.Table:
         register = catalog.file_of(session.cursor())

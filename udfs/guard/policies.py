@@ -430,7 +430,7 @@ def _table(session: Session, text: str | None, argument: str = "tbl") -> Source:
         called = "SELECT 1 FROM information_schema.tables WHERE table_name = ? AND table_catalog = current_database()"
         if catalog.first_row(cursor, called, [text]) is not None:  # another table may have the name without the spaces
             raise SDCError(f"argument '{argument}' names a table with spaces around its name; make a view of it")
-    table = source(cursor, text, argument)
+    table = source(cursor, text, argument, elsewhere=argument == "tbl")
     if table.text.startswith("("):
         raise wrong(argument, "name a table or view of the main schema; for a query make a view")
     name = _name_alone(table)

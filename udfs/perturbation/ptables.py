@@ -291,7 +291,7 @@ def plan_add_record_key(
     session: Session, text: str | None, unit: str | None, column: str | None, digits: int | None
 ) -> Rows:
     """``sdc_add_record_key``: adds and fills the column when the statement runs, in one transaction."""
-    table = source(session.cursor(), text, "tbl")
+    table = source(session.cursor(), text, "tbl", elsewhere=True)
     if table.text.startswith("("):
         raise SDCError("argument 'tbl' must name a table; a query has no column to add to")
     key_of = table.column(unit, "unit")

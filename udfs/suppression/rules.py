@@ -283,17 +283,20 @@ def with_amounts(
             weights is.
 
     Raises:
-        SDCError: the sum that the rules look at is not weighted, and to be shown.
+        SDCError: a sum is not weighted, and to be shown.
     """
     if rules.weight is None or publication.groups is not None:  # for those, weights are refused elsewhere
         return publication
     measure = publication.measure(rules.value, "value", "sum")
     found = unweighted(cursor, publication, measure, rules.weight)
-    if shown and not found.is_weighted:
-        raise SDCError(
-            f"argument 'weight': '{measure.name}' is no sum of weighted amounts, and a sum without weights shows what "
-            f"contributors have: publish sum((..) * ({rules.weight})) AS {identifier(measure.name)}"
-        )
+    sums = [measure, *(other for other in publication.measures if other.kind == "sum" and other != measure)]
+    for shows in sums if shown else ():  # also others: of a cell that weights made safe, they are a firm's own
+        of = found if shows is measure else unweighted(cursor, publication, shows, rules.weight)
+        if not of.is_weighted:
+            raise SDCError(
+                f"argument 'weight': '{shows.name}' is no sum of weighted amounts, and a sum without weights shows "
+                f"what contributors have: publish sum((..) * ({rules.weight})) AS {identifier(shows.name)}"
+            )
     return found
 
 

@@ -73,7 +73,6 @@ class Running:
         owner: the token of whoever asked.
         left: seconds for which it may still work.
         since: when something was last done with it.
-        taken: whether somebody reads it.
         given_back: whether its slot is free again.
     """
 
@@ -82,11 +81,20 @@ class Running:
     left: float
     since: float
     give_back: Callable[[], None]
-    taken: bool = False
     rows: int = 0
     stopped: Refused | Cancelled | None = None
     _closed: bool = False
     _alone: threading.Lock = field(default_factory=threading.Lock)
+    _reader: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def taken(self) -> bool:
+        """Whether somebody reads it."""
+        return self._reader.locked()
+
+    def take(self) -> bool:
+        """Begin to read it; whether nobody else has: of two who come at once, each would have some of the rows."""
+        return self._reader.acquire(blocking=False)
 
     def close(self) -> None:
         """Give back what it holds; once the work that is being done on it has ended."""

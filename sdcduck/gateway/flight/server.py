@@ -227,9 +227,8 @@ class _Server(flight.FlightServerBase):  # type: ignore[misc]
         match asked:
             case messages.Answered():
                 running = self._running(session, asked.handle)
-                if running.taken:
+                if not running.take():
                     raise BadMessage("an answer can be read once")
-                running.taken = True
                 schema = self._schema_of(session, running.answer)
                 return flight.GeneratorStream(schema, self._rows(context, asked.handle, running))
             case messages.Query() | messages.PreparedQuery() | messages.Update():
