@@ -78,7 +78,7 @@ def test_types_of_duckdb_can_be_cast_to(guarded: Guard) -> None:
     for kind in ("uint8", "UINTEGER", "HUGEINT", "VARCHAR", "DECIMAL(9, 2)", "DATE[]", "STRUCT(a INTEGER)"):
         value = "NULL" if kind in ("DATE[]", "STRUCT(a INTEGER)") else "'1'"
         assert guarded.columns(f"SELECT CAST({value} AS {kind}) AS v") == [
-            ("v", str(duckdb.sql(f"SELECT CAST({value} AS {kind}) AS v").types[0]))
+            ("v", str(duckdb.connect().sql(f"SELECT CAST({value} AS {kind}) AS v").types[0]))
         ]
 
 

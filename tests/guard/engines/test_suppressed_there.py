@@ -107,7 +107,8 @@ def test_functions(alone: duckdb.DuckDBPyConnection, statement: str) -> None:
 
 
 def test_what_is_published_needs_the_engine_no_more(tmp_path: Path) -> None:
-    records = _duckdb({"firms": duckdb.sql(_FIRMS).to_arrow_table()})
+    with duckdb.connect() as con:
+        records = _duckdb({"firms": con.sql(_FIRMS).to_arrow_table()})
     with sdcduck.connect(secret=_SECRET) as here:
         here.execute(f"CREATE TABLE firms AS {_FIRMS}")
         with sdcduck.connect(tmp_path / "policies.duckdb", secret=_SECRET, records=records) as there:
