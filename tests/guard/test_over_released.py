@@ -99,11 +99,12 @@ def test_they_are_answered_under_noise_too(noisy: Guard, query: str) -> None:
         ("WITH RECURSIVE t AS (SELECT [1] AS s, 1 AS n UNION ALL SELECT s || s, n + 1 FROM t WHERE n < 40) SELECT len(s) FROM t",
          "SDC002: .*grows from row to row"),
         # what would reach into records
-        ("SELECT count(*) FROM patients p, LATERAL (SELECT p.age + 1 AS x) l", "SDC044: .*LATERAL beside records"),
+        ("SELECT count(*) FROM patients p, LATERAL (SELECT 1 AS x WHERE p.age > 30) l", "SDC044: .*LATERAL beside records"),
+        ("SELECT count(*) FROM patients p, LATERAL (SELECT unnest(range(p.age)) AS x) l", "SDC044: .*LATERAL beside records"),
+        ("SELECT m, count(*) FROM patients p, LATERAL (SELECT max(p.age) AS m) l GROUP BY m", "SDC044: .*LATERAL beside records"),
+        ("SELECT count(*) FROM patients p, LATERAL (SELECT p.age AS m ORDER BY 1 LIMIT 0) l", "SDC044: .*LATERAL beside records"),
         ("SELECT count(*) FROM patients p, range(p.age) t(i)", "SDC044: .*LATERAL beside records"),
-        ("SELECT k.kind, l.n FROM kinds k, LATERAL (SELECT count(*) AS n FROM visits v WHERE v.diagnosis = k.diagnosis) l", "SDC044"),
-        ("SELECT a.age, l.n FROM ages a, LATERAL (SELECT t.n FROM (SELECT age, count(*) AS n FROM patients GROUP BY age) t "
-         "WHERE t.age = a.age) l", "SDC044: .*LATERAL beside records"),
+        ("SELECT a.age, l.n FROM ages a, LATERAL (SELECT count(*) AS n FROM patients p WHERE p.age > a.age) l", "SDC044"),
         ("WITH RECURSIVE t AS (SELECT age FROM patients UNION ALL SELECT age + 1 FROM t WHERE age < 3) SELECT count(*) FROM t",
          "SDC044: .*WITH RECURSIVE over records"),
         ("WITH RECURSIVE t AS (SELECT 0 AS a UNION ALL SELECT t.a + (SELECT count(*) FROM patients WHERE age = 20) FROM t "

@@ -101,14 +101,14 @@ def has_one_row(select: exp.Select) -> bool:
     """Whether a SELECT has one row, whatever it reads: aggregates and nothing but these, or constants of no table."""
     if any(select.args.get(clause) for clause in ("group", "having", "qualify", "limit", "offset", "distinct")):
         return False
-    if any(item.find(*_MAKE_ROWS) is not None for item in select.expressions):
+    if any(item.find(*MAKE_ROWS) is not None for item in select.expressions):
         return False
     if select.args.get("from_") is None:  # SELECT 30 AS low, 50 AS high
         return not any(select.args.get(clause) for clause in ("where", "joins", "laterals"))
     return all(map(aggregates, select.expressions))
 
 
-_MAKE_ROWS = (exp.Unnest, exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.Anonymous)
+MAKE_ROWS = (exp.Unnest, exp.Explode, exp.ExplodeOuter, exp.Posexplode, exp.Anonymous)
 
 
 def without_order(select: exp.Select) -> None:

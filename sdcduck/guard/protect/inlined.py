@@ -11,7 +11,7 @@ The numbers of a block are worked out on their own then, before the rest of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 
 from sqlglot import exp
 
@@ -24,22 +24,31 @@ from sdcduck.quoting import folded
 def inline_records(tree: exp.Expr, policies: Mapping[str, Policy]) -> None:
     """Put queries of WITH that filter, join and rename records in place of their names.
 
-    Where a name stands for two things in a query nothing is moved, and whoever looks at records there refuses it.
-
     Args:
         policies: by folded name.
     """
     private = {name: folded(str(policy.unit)) for name, policy in policies.items() if policy.privacy.holds}
+    if any(folded(table.name) in private for table in tree.find_all(exp.Table)):
+        inline(tree, policies, lambda cte: _is_records(cte, private))
+
+
+def inline(tree: exp.Expr, policies: Container[str], is_chosen: Callable[[exp.CTE], bool]) -> None:
+    """Put queries of WITH in place of their names.
+
+    Where a name stands for two things in a query nothing is moved, and whoever looks at records there refuses it.
+
+    Args:
+        policies: the folded names of tables.
+        is_chosen: whether one of the queries is moved.
+    """
     every = [folded(cte.alias) for cte in tree.find_all(exp.CTE)]
-    if not every or not any(folded(table.name) in private for table in tree.find_all(exp.Table)):
-        return
-    if len(set(every)) < len(every) or not policies.keys().isdisjoint(every):
+    if len(set(every)) < len(every) or any(name in policies for name in every):
         return
     # Of other columns for a name, as in FROM c AS t(a, b), nothing is moved either.
-    renamed = {folded(table.name) for table in tree.find_all(exp.Table) if table.alias_column_names}
+    renamed = {folded(table.name) for table in tree.find_all(exp.Table) if table.alias_column_names} if every else set()
     while True:
-        found = (cte for cte in tree.find_all(exp.CTE) if _is_records(cte, private))
-        cte = next((cte for cte in found if folded(cte.alias) not in renamed), None)
+        found = (cte for cte in tree.find_all(exp.CTE) if folded(cte.alias) not in renamed and is_chosen(cte))
+        cte = next(found, None)
         if cte is None:
             return
         _put(tree, cte)

@@ -45,7 +45,7 @@ def lift_subqueries(select: exp.Select, number: Callable[[], int], holds_records
         return
     lifting = _Lifting(select, number)
     if lifting.lift():
-        lifting.wrap()
+        with_columns(select, lifting.alias, dict(lifting.columns.values()))
 
 
 def holds_records(source: exp.Expr, is_record: Callable[[str], bool], units: frozenset[str]) -> bool:
@@ -167,35 +167,41 @@ class _Lifting:
             found.replace(column)
         return node
 
-    def wrap(self) -> None:
-        """Put the records into a subquery with all columns that are asked for."""
-        select = self.select
-        inner = exp.Select(expressions=[], from_=select.args["from_"])
-        if select.args.get("joins"):
-            inner.set("joins", select.args["joins"])
-        where = select.args.get("where")
-        conditions = [] if where is None else conjuncts(where.this)
-        outside = [one for one in conditions if any(column.table == self.alias for column in one.find_all(exp.Column))]
-        inside = [one for one in conditions if all(one is not other for other in outside)]
-        own = {table.alias_or_name for table in tables_of(select)}
-        names: dict[tuple[str, str], str] = {}
-        shown = [part for clause in _CLAUSES for part in _parts(select, clause)]
-        for column in [column for part in (*shown, *outside) for column in part.find_all(exp.Column)]:
-            if column.table not in own or owner(column) is not select:
-                continue
-            of = (column.table, folded(column.name))
-            if of not in names:
-                taken = {folded(name) for name in names.values()}
-                names[of] = f"_c{len(names)}" if folded(column.name) in taken else column.name
-                inner.append("expressions", typed(exp.alias_(column.copy(), names[of], quoted=True), column))
-            column.replace(typed(exp.column(names[of], self.alias, quoted=True), column))
-        for name, found in self.columns.values():
-            inner.append("expressions", exp.Alias(this=found, alias=exp.to_identifier(name, quoted=True)))
-        inner.set("where", exp.Where(this=exp.and_(*inside, copy=False)) if inside else None)
-        select.set("joins", None)
-        alias = exp.TableAlias(this=exp.to_identifier(self.alias, quoted=True))
-        select.set("from_", exp.From(this=exp.Subquery(this=inner, alias=alias)))
-        select.set("where", exp.Where(this=exp.and_(*outside, copy=False)) if outside else None)
+
+def with_columns(select: exp.Select, alias: str, columns: Mapping[str, exp.Expr]) -> exp.Select:
+    """Put the records of a SELECT into a subquery with all columns that are asked for, and more, in place; that one.
+
+    Args:
+        alias: what the subquery is called; the SELECT speaks of the columns so already.
+        columns: those that are added, by name.
+    """
+    inner = exp.Select(expressions=[], from_=select.args["from_"])
+    if select.args.get("joins"):
+        inner.set("joins", select.args["joins"])
+    where = select.args.get("where")
+    conditions = [] if where is None else conjuncts(where.this)
+    outside = [one for one in conditions if any(column.table == alias for column in one.find_all(exp.Column))]
+    inside = [one for one in conditions if all(one is not other for other in outside)]
+    own = {table.alias_or_name for table in tables_of(select)}
+    names: dict[tuple[str, str], str] = {}
+    shown = [part for clause in _CLAUSES for part in _parts(select, clause)]
+    for column in [column for part in (*shown, *outside) for column in part.find_all(exp.Column)]:
+        if column.table not in own or owner(column) is not select:
+            continue
+        of = (column.table, folded(column.name))
+        if of not in names:
+            taken = {folded(name) for name in names.values()}
+            names[of] = f"_c{len(names)}" if folded(column.name) in taken else column.name
+            inner.append("expressions", typed(exp.alias_(column.copy(), names[of], quoted=True), column))
+        column.replace(typed(exp.column(names[of], alias, quoted=True), column))
+    for name, found in columns.items():
+        inner.append("expressions", exp.Alias(this=found, alias=exp.to_identifier(name, quoted=True)))
+    inner.set("where", exp.Where(this=exp.and_(*inside, copy=False)) if inside else None)
+    select.set("joins", None)
+    called = exp.TableAlias(this=exp.to_identifier(alias, quoted=True))
+    select.set("from_", exp.From(this=exp.Subquery(this=inner, alias=called)))
+    select.set("where", exp.Where(this=exp.and_(*outside, copy=False)) if outside else None)
+    return inner
 
 
 def _atoms(node: exp.Expr) -> Iterator[exp.Expr]:

@@ -36,13 +36,17 @@ from sdcduck.guard.expressions import (
     tables_of,
     value_of,
 )
+from sdcduck.guard.protect.beside_groups import ask_beside_groups
+from sdcduck.guard.protect.beside_records import without_laterals
 from sdcduck.guard.protect.block import Block, narrow_joins
 from sdcduck.guard.protect.composed import is_composed
+from sdcduck.guard.protect.distinct_windows import as_groups
 from sdcduck.guard.protect.empty_groups import settle_empty_groups, with_empty_groups
 from sdcduck.guard.protect.full_joins import join_both_sides, left_for_right
 from sdcduck.guard.protect.groups import has_one_row, without_order
 from sdcduck.guard.protect.inlined import inline_records
 from sdcduck.guard.protect.joined_records import join_records
+from sdcduck.guard.protect.labelled import ask_each_label
 from sdcduck.guard.protect.lifted import holds_records, lift_subqueries
 from sdcduck.guard.protect.looked_for import as_group
 from sdcduck.guard.protect.narrowing import without_narrowing_joins
@@ -93,13 +97,15 @@ class Protection:
             Refused: it cannot be shown to be safe, or some part of it was not looked at.
         """
         normalize(tree)
+        ask_each_label(tree, self.progress.policies, self.progress.number)
+        for select in list(tree.find_all(exp.Select)):
+            without_laterals(select, self.progress.number, partial(self._holds_records, {}))
         write_out_measures(tree, self.progress.policies)
         inline_records(tree, self.progress.policies)
         join_records(tree, self.progress)
         self._result = id(tree.unnest())
-        self._read_often = any(map(is_lateral, tree.find_all(exp.Subquery))) or any(
-            with_.args.get("recursive") for with_ in tree.find_all(exp.With)
-        )
+        recursive_ = any(with_.args.get("recursive") for with_ in tree.find_all(exp.With))
+        self._read_often = recursive_ or any(map(_names_others, tree.find_all(exp.Select)))
         relation = self.query(tree, {})
         if relation.label is Label.UNIT:
             raise Refused("SDC040")
@@ -150,6 +156,10 @@ class Protection:
     def _select(self, select: exp.Select, known: Mapping[str, Relation]) -> Relation:
         self.progress.seen.add(id(select))
         holds = partial(self._holds_records, known)
+        if any(map(holds, tables_of(select))):
+            as_groups(select)
+            ask_beside_groups(select, self.progress.number)
+            without_laterals(select, self.progress.number, holds)
         if any(map(holds, tables_of(select))):
             shorten_searches(select)
             left_for_right(select)
@@ -312,9 +322,17 @@ class Protection:
                 if id(select) not in self._over_units:
                     raise Refused("SDC044")
                 self.progress.subqueries[id(query)] = (query, relation)
+            # Answers that it reads are worked out before, in a WITH; none is asked for each row around it.
             over_units = any(owner is None or id(owner) in self._over_units for owner in outer)
-            if outer and (over_units or label is Label.RELEASED or id(select) in self._over_units):
+            if outer and (over_units or inside & self._over_units or id(select) in self._over_units):
                 raise Refused("SDC044")
+
+
+def _names_others(select: exp.Select) -> bool:
+    """Whether a subquery names something around it, so that it is worked out for each row of that."""
+    own = {table.alias_or_name for table in tables_of(select)}
+    columns = (column for column in select.find_all(exp.Column) if column.table)
+    return any(column.table not in own and column.find_ancestor(exp.Select) is select for column in columns)
 
 
 def _refuse_more(subquery: exp.Subquery) -> None:

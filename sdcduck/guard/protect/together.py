@@ -87,7 +87,7 @@ def together(node: exp.SetOperation, left: Relation, right: Relation) -> Relatio
         name, beside = folded(one.alias_or_name), folded(other.alias_or_name)
         ours, theirs = (_values(side, place) for side in (node.this, node.expression))
         roles[name] = _role(left, name if ours else None, right, beside if theirs else None)
-        if not all(_are_of_one_type(*pair) for pair in pairwise([*ours, *theirs])):
+        if not all(are_of_one_type(*pair) for pair in pairwise([*ours, *theirs])):
             raise Refused("SDC043", f"{name}: columns of different types; cast one")
         if roles[name] is Role.MEASURE:
             measures[name] = left.measures[name] if ours else right.measures[beside]
@@ -171,7 +171,7 @@ def _refuse_compared(node: exp.SetOperation, roles: dict[str, Role], missing: se
         raise Refused("SDC043", "rows compared without their unit, or by measures: UNION ALL, or SELECT the unit, too")
 
 
-def _are_of_one_type(one: exp.Expr, other: exp.Expr) -> bool:
+def are_of_one_type(one: exp.Expr, other: exp.Expr) -> bool:
     """Whether the columns become one without a cast that could fail."""
     kinds = (family(one), family(other))
     if None in kinds or kinds[0] != kinds[1]:
