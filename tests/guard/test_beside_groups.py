@@ -18,7 +18,7 @@ EQUAL = [
     # A subquery names the group
     "SELECT diagnosis, count(*), (SELECT kind FROM kinds k WHERE k.diagnosis = v.diagnosis) FROM visits v GROUP BY diagnosis",
     "SELECT age, count(*) * 100.0 / (SELECT max(w) FROM ages a WHERE a.age = p.age) AS rate FROM patients p GROUP BY age ORDER BY rate DESC NULLS LAST, age LIMIT 7",
-    "SELECT age, avg(income) FILTER (region = 'n') FROM patients p GROUP BY ALL HAVING count(*) > (SELECT max(w) FROM ages a WHERE a.age = p.age)",
+    "SELECT age, avg(income) FILTER (region = 'n') FROM patients p GROUP BY age HAVING count(*) > (SELECT max(w) FROM ages a WHERE a.age = p.age)",
     "SELECT age // 10 AS decade, age, sum(income) FROM patients p GROUP BY 1, age HAVING EXISTS (SELECT 1 FROM ages a WHERE a.age = p.age AND a.w = 2)",
     "SELECT diagnosis, grouping(day), day, count(*) FROM visits v WHERE day < DATE '2024-01-09' GROUP BY diagnosis, ROLLUP (day) HAVING (SELECT kind FROM kinds k WHERE k.diagnosis = v.diagnosis) = 'wound'",
     "SELECT region, (SELECT count(*) FROM visits v JOIN patients q ON q.id = v.id WHERE q.region = p.region) AS n, count(*) FROM patients p GROUP BY region",
@@ -27,6 +27,7 @@ EQUAL = [
     "SELECT region, sum(count(*)) OVER () - (SELECT count(*) FROM patients q WHERE q.region = p.region), max(age) FROM patients p GROUP BY region",
     "SELECT w, count(*) FROM (SELECT id, (SELECT max(w) FROM ages a WHERE a.age = p.age) AS w FROM patients p GROUP BY id, age) GROUP BY w",
     "SELECT day, count(DISTINCT id) FROM visits v GROUP BY day QUALIFY row_number() OVER (ORDER BY count(*) DESC, (SELECT max(w) FROM ages a WHERE a.age = month(v.day) + 20), day) < 5",
+    "SELECT diagnosis, count(*), (SELECT kind FROM kinds k WHERE k.diagnosis = v.diagnosis) AS kind FROM visits v GROUP BY ALL ORDER BY kind, diagnosis LIMIT 2",
     # A subquery names a row of answers
     "WITH t AS (SELECT region, age, count(*) AS n FROM patients GROUP BY ALL) SELECT * FROM t WHERE n = (SELECT max(n) FROM t u WHERE u.region = t.region)",
     "WITH t AS (SELECT age, count(*) AS n FROM patients GROUP BY 1) SELECT age, (SELECT sum(n) FROM t u WHERE u.age <= t.age) AS running FROM t",
