@@ -27,6 +27,19 @@ Keys = dict[str, tuple[str, exp.Expr]]
 TIMES = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.Localtime, exp.Localtimestamp)
 """Words that say what time it is: `WORDS_OF_TIME`."""
 
+
+def tells_time(tree: exp.Expr) -> bool:
+    """Whether it is up to when it is worked out: a word of time, or `age(x)`, the time from then to the day of today.
+
+    >>> from sqlglot import parse_one
+    >>> [tells_time(parse_one(sql, read="duckdb")) for sql in ("CURRENT_DATE - 1", "age(born)", "age(died, born)")]
+    [True, True, False]
+    """
+    calls = tree.find_all(exp.Anonymous)
+    until_today = any(folded(call.name) == "age" and len(call.expressions) == 1 for call in calls)
+    return until_today or tree.find(*TIMES) is not None
+
+
 _WIDE = {exp.DataType.Type.INT128, exp.DataType.Type.UINT128, exp.DataType.Type.INT256, exp.DataType.Type.UINT256}
 _MOST_DIGITS = 27  # 10^11 decimals of so many add up to less than 10^38
 _FAMILIES = {

@@ -41,6 +41,7 @@ from sdcduck.guard.costs import (
     standing_of,
     words_of,
 )
+from sdcduck.guard.data_versions import version_of
 from sdcduck.guard.forecasts import Forecast, forecast_of
 from sdcduck.guard.methods.dp import MOST_AS_DOUBLE, of_many
 from sdcduck.guard.passes.reading import read
@@ -259,23 +260,8 @@ class Releases:
                 "them, since none of its dimensions is private",
             )
         declared = [policy.privacy.declared for policy in policies]
-        return (
-            policies,
-            cost,
-            key_of(rewritten.releases, declared, cost.scales, [self._version(), told_of(given or {})]),
-        )
-
-    def _version(self) -> list[int]:
-        """Of the data: another one when the file is. Its times are no secret, and nothing is looked at in it."""
-        assert self._register is not None
-        found = []
-        for path in (self._register, self._register.with_name(f"{self._register.name}.wal")):
-            try:
-                of = path.stat()
-                found += [of.st_size, of.st_mtime_ns]
-            except FileNotFoundError:
-                found += [0, 0]
-        return found
+        version = version_of(self._limited, self._register, rewritten.releases)
+        return policies, cost, key_of(rewritten.releases, declared, cost.scales, [version, told_of(given or {})])
 
     # --- The ledger -----------------------------------------------------------------------------------------------
 

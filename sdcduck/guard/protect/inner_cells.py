@@ -21,7 +21,7 @@ from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
 from sdcduck.guard.calls import Sets
-from sdcduck.guard.expressions import TIMES, text
+from sdcduck.guard.expressions import tells_time, text
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label
@@ -106,7 +106,7 @@ class _Over:
         known = [sets, *self.queries]
         if any(all(query is not one for one in known) for query in sets.find_all(exp.Query)):
             raise Refused("SDC071", "a subquery beside records: ask it first, and write what it says into WHERE")
-        if sets.find(*TIMES) is not None or any(map(_is_until_today, sets.find_all(exp.Anonymous))):
+        if tells_time(sets):
             raise Refused("SDC071", "the time of day: write the date")
         for column in sets.find_all(exp.Column):
             if self.inner is not None and column.find_ancestor(exp.Select) is self.inner:
@@ -296,11 +296,6 @@ def _is_value(condition: exp.Expr, over: _Over) -> bool:
     if not isinstance(known, exp.Is) or not isinstance(known.expression, exp.Null):
         return False
     return over.is_of_measures(known.this)
-
-
-def _is_until_today(call: exp.Anonymous) -> bool:
-    """Whether it is `age(x)`, the time from then to the day of the question: the next day begins between two looks."""
-    return folded(call.name) == "age" and len(call.expressions) == 1
 
 
 def refuse_beside_others(policies: Sequence[Policy]) -> None:

@@ -37,7 +37,7 @@ from functools import partial
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
-from sdcduck.guard.expressions import TIMES, has_aggregate, is_aggregate, is_query
+from sdcduck.guard.expressions import has_aggregate, is_aggregate, is_query, tells_time
 from sdcduck.guard.methods.dp import value_of
 from sdcduck.guard.protect.bands import compared_numbers, values_between
 from sdcduck.guard.protect.bins import borders_of, clip, steps_of, within
@@ -277,7 +277,7 @@ def _check(part: exp.Expr, aliases: set[str], apart: set[str], progress: Progres
 
 
 def _check_columns(part: exp.Expr, aliases: set[str]) -> None:
-    if part.find(*TIMES) is not None:
+    if tells_time(part):
         raise Refused("SDC081", "the time of day: write the date")
     if any(column.table not in aliases for column in columns_of(part)):
         raise Refused("SDC081", "a column that is not of the table")
@@ -303,7 +303,7 @@ def _check_with(progress: Progress, select: exp.Select) -> None:
     for cte in with_.expressions if with_ is not None else []:
         if not cte.alias.startswith(APART) or not _is_public(cte.this, progress, set()):
             raise Refused("SDC081", "records compared with an answer: ask for that first, and write its value")
-        if cte.find(*TIMES) is not None:
+        if tells_time(cte):
             raise Refused("SDC081", "the time of day: write the date")
 
 

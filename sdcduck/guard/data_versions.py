@@ -1,0 +1,60 @@
+"""Which data a question is about: the same words, of other data, are another question.
+
+All of it is public: when the file was written, what public views show, and the time zone. A view may read a file beside
+the register, or know the time, so that it shows other rows where the register is as it was. In another zone a day
+begins at another time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import duckdb
+
+from sdcduck.guard.passes.reading import read
+from sdcduck.guard.rewritten import Release
+from sdcduck.guard.running import Limited
+from sdcduck.quoting import folded, identifier
+
+
+def version_of(limited: Limited, register: Path, releases: Sequence[Release]) -> list[object]:
+    """What is another one where the data of these totals may be others.
+
+    Raises:
+        Refused: a view fails, or takes too long.
+    """
+    texts = {text for release in releases for text in (release.cells, release.totals) if text}
+
+    def ask(cursor: duckdb.DuckDBPyConnection) -> list[object]:
+        named = {
+            tuple(folded(str(item.get(part))) for part in ("catalog_name", "schema_name", "table_name"))
+            for text in texts
+            for item in read(cursor, text).items
+            if item.get("type") == "BASE_TABLE"
+        }
+        views = cursor.execute(
+            "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
+        ).fetchall()
+        [(zone,)] = cursor.execute("SELECT current_setting('TimeZone')").fetchall()
+        found: list[object] = [zone]
+        for view in views:
+            if tuple(map(folded, view)) in named:
+                row = "md5_number_lower(to_json(_sdc_row)::VARCHAR)"
+                digest = f"SELECT count(*) || ' ' || coalesce(sum({row}), 0) FROM {'.'.join(map(identifier, view))}"
+                found += [*view, *cursor.execute(f"{digest} AS _sdc_row").fetchall()[0]]
+        return found
+
+    return [*_written(register), *limited.ask(ask)]
+
+
+def _written(register: Path) -> list[object]:
+    """When a file was written, and how large it is: its times are no secret, and nothing is looked at in it."""
+    found: list[object] = []
+    for path in (register, register.with_name(f"{register.name}.wal")):
+        try:
+            of = path.stat()
+            found += [of.st_size, of.st_mtime_ns]
+        except FileNotFoundError:
+            found += [0, 0]
+    return found
