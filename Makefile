@@ -64,11 +64,11 @@ test-long: $(STAMP)      ## the same with all repetitions, before a release: an 
 fuzz: $(STAMP)           ## the tests with random examples, with examples that are new in each run
 	@SDCDUCK_EXAMPLES=fresh $(BIN)/python -m pytest -n auto -m hypothesis
 
-# The folders sql/ and udfs/ are packages sdcduck.sql and sdcduck.udfs only once installed, so types and floors are
-# checked on an installed tree.
+# The folders sql/ and udfs/ are packages sdcduck.sql and sdcduck.udfs once installed, so types and floors are checked on a
+# tree as it is then.
 lint: $(STAMP)           ## ruff, mypy --strict, import contracts
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check .
-	@rm -rf build && $(BIN)/python -m pip install -qq --disable-pip-version-check --no-deps --target build/tree .
+	@rm -rf build && mkdir -p build/tree && cp -r sdcduck build/tree/ && cp -r sql udfs build/tree/sdcduck/
 	@MYPYPATH=build/tree $(BIN)/python -m mypy --strict --cache-dir .mypy_cache/installed -p sdcduck
 	@cd build/tree && $(abspath $(BIN))/lint-imports --config $(CURDIR)/pyproject.toml
 

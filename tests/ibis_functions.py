@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 from ast import literal_eval
+from collections.abc import Sequence
 from pathlib import Path
 
 from sdcduck.functions.reference import SQLFunction, sql_functions
@@ -19,8 +20,9 @@ _HEAD = '''"""The `sdc_*` SQL functions with types, for expressions on an ordina
 Arguments, defaults and results are those of SQL (`sdcduck functions sdc_sum`); the argument `filter` is `where` here,
 as everywhere in ibis. What DuckDB does with a bad argument it does here: an error when the expression runs.
 
-`make examples` writes this file from the comments in ``sql/``.
+`make examples` writes this file from the comments in ``sql/``; `help` has what they say of arguments.
 """
+# fmt: off
 
 from __future__ import annotations
 
@@ -48,16 +50,17 @@ def expressions() -> list[SQLFunction]:
 def written() -> str:
     """The file."""
     functions = expressions()
-    names = "".join(f'    "{function.name}",\n' for function in functions)
-    return "\n\n".join([_HEAD, *map(_function, functions), f"__all__ = [\n{names}]\n"])
+    names = filled([f'"{function.name}"' for function in functions])
+    return "\n\n".join([_HEAD, *map(_function, functions), f"__all__ = [\n{names},\n]\n"])
 
 
 def _function(function: SQLFunction) -> str:
-    arguments = "\n".join(map(_argument, function.arguments))
-    return (
-        f"@{function.kind}({_kind(function)})\n{_signature(function)}:\n"
-        f"{wrapped(f'{_QUOTES}{function.summary}', 4, 4)}\n\n    Args:\n{arguments}\n    {_QUOTES}\n"
-    )
+    return f"@{function.kind}({_kind(function)})\n{_signature(function)}:\n{summary_of(function)}\n"
+
+
+def summary_of(function: SQLFunction) -> str:
+    """The docstring in the file; the rest is told by `documentation`."""
+    return wrapped(f"{_QUOTES}{function.summary}{_QUOTES}", 4, 4)
 
 
 def _signature(function: SQLFunction) -> str:
@@ -73,12 +76,13 @@ def _signature(function: SQLFunction) -> str:
         parts.append(f"{_named(name)}: {kind}{nothing}{value and f' = {value}'}")
     shape = "Scalar" if function.kind == "aggregate" else "Value"
     start, end = f"def {function.name}(", f") -> ir.{_IBIS[_declared(function)][0]}{shape}"
+    return signature(start, parts, end)
+
+
+def signature(start: str, parts: Sequence[str], end: str) -> str:
+    """The arguments of a function on one line, or on as many as they need."""
     listed = ", ".join(parts)
-    if len(f"{start}{listed}{end}:") <= WIDTH:
-        return f"{start}{listed}{end}"
-    if len(listed) + 4 <= WIDTH:
-        return f"{start}\n    {listed}\n{end}"
-    return "\n".join([start, *(f"    {part}," for part in parts), end])
+    return f"{start}{listed}{end}" if len(f"{start}{listed}{end}:") <= WIDTH else f"{start}\n{filled(parts)}\n{end}"
 
 
 def _declared(function: SQLFunction) -> str:
@@ -112,12 +116,6 @@ def value_in_python(sql: str) -> str:
     return {"NULL": "None", "true": "True", "false": "False"}.get(sql, sql)
 
 
-def _argument(described: tuple[str, str]) -> str:
-    name, told = described
-    meaning = told.partition(": ")[2]
-    return wrapped(f"{_named(name)}: {meaning}.".replace("filter :=", "where ="), 8, 12)
-
-
 def _named(name: str) -> str:
     return "where" if name == "filter" else name
 
@@ -129,6 +127,11 @@ def wrapped(text: str, first: int, others: int) -> str:
         kept, WIDTH, initial_indent=" " * first, subsequent_indent=" " * others, break_on_hyphens=False
     )
     return lines.replace("\0", " ")
+
+
+def filled(parts: Sequence[str]) -> str:
+    """Lines of what stands between commas, none of it broken."""
+    return wrapped(", ".join(part.replace(" ", "\0") for part in parts), 4, 4)
 
 
 if __name__ == "__main__":

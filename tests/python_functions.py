@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import keyword
-from collections.abc import Sequence
 from pathlib import Path
 
-from ibis_functions import WIDTH, value_in_python, wrapped
+from ibis_functions import filled, signature, summary_of, value_in_python
 
 import sdcduck
 from sdcduck.functions.reference import SQLFunction, sql_functions
 
 FILE = Path(__file__).parent.parent / "sdcduck" / "functions" / "tables.py"
-_QUOTES = '"' * 3
 _HEAD = '''"""The `sdc_*` table functions as functions of Python, on a connection of DuckDB; `sdcduck` has them by the same names.
 
     sdcduck.protect(con, "people", unit="person_id", dimensions=["region", "sex"], measures=["income"])
@@ -58,13 +56,12 @@ def of_the_package() -> list[str]:
 
 def written() -> str:
     """The file."""
-    names = _filled([f'"{name}"' for name in of_the_package()])
+    names = filled([f'"{name}"' for name in of_the_package()])
     return "\n\n".join([_HEAD, *map(_function, table_functions()), f"__all__ = [\n{names},\n]\n"])
 
 
 def _function(function: SQLFunction) -> str:
-    summary = wrapped(f"{_QUOTES}{function.summary}{_QUOTES}", 4, 4)
-    return f'@table_function("{function.name}")\n{_signature(function)}:\n{summary}\n'
+    return f'@table_function("{function.name}")\n{_signature(function)}:\n{summary_of(function)}\n'
 
 
 def in_python(argument: str) -> str:
@@ -81,15 +78,7 @@ def _signature(function: SQLFunction) -> str:
         value = "" if default is None else value_in_python(default)
         parts.append(f"{in_python(name)}: {kind}{' | None' if value == 'None' else ''}{value and f' = {value}'}")
     start, end = f"def {called(function)}(", ") -> DuckDBPyRelation"
-    listed = ", ".join(parts)
-    if len(f"{start}{listed}{end}:") <= WIDTH:
-        return f"{start}{listed}{end}"
-    return f"{start}\n{_filled(parts)}\n{end}"
-
-
-def _filled(parts: Sequence[str]) -> str:
-    """Lines of what stands between commas, none of it broken."""
-    return wrapped(", ".join(part.replace(" ", "\0") for part in parts), 4, 4)
+    return signature(start, parts, end)
 
 
 def _kind(declared: str) -> str:

@@ -16,6 +16,7 @@ from weakref import WeakSet
 import duckdb
 import pyarrow as pa
 
+from sdcduck.catalog.database import HIDDEN, attach_hidden
 from sdcduck.catalog.engines import Engine, duckdb_columns, marked_tables, stand_ins
 from sdcduck.errors import SDCError
 from sdcduck.quoting import folded, identifier, literal
@@ -26,7 +27,6 @@ _Asked = tuple[str, list[tuple[str, str]], list[str]]
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
 _GROUPED = (*_WHOLE, "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
 _NUMBER = re.compile(r"0|-?[1-9]\d*")
-_KEPT = "_sdcduck"  # a database in memory, which all connections of this process see
 _TRIED: WeakSet[Engine] = WeakSet()
 """Engines of which it was seen that they answer as DuckDB does."""
 
@@ -248,10 +248,10 @@ def _keep(
     counted = f"SELECT count(*), sum(hash({names})), hash(?::VARCHAR) FROM temp._sdc_kept"
     rows_, hashes, of_columns = cursor.execute(counted, [names + kinds]).fetchall()[0]
     name = f"_sdc_rows_{of_columns}_{rows_}_{hashes or 0}"
-    cursor.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_KEPT} (HIDDEN, READ_WRITE)")
-    cursor.execute(f"CREATE TABLE IF NOT EXISTS {_KEPT}.main.{name} AS FROM temp._sdc_kept")
+    attach_hidden(cursor)
+    cursor.execute(f"CREATE TABLE IF NOT EXISTS {HIDDEN}.main.{name} AS FROM temp._sdc_kept")
     cursor.execute("DROP TABLE temp._sdc_kept")
-    return f"{_KEPT}.main.{name}"
+    return f"{HIDDEN}.main.{name}"
 
 
 def groups_of(

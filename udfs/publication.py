@@ -402,7 +402,7 @@ def unweighted(
     one, sought = (_parsed(cursor, f"SELECT ({text}\n)")["node"]["select_list"][0] for text in ("1", weight))
     product = amount["class"] == "FUNCTION" and amount["function_name"] == "*"
     factors = _arguments(amount) if product else [amount, one]
-    others = [factor for factor in factors if _spelling(factor) != _spelling(sought)]
+    others = [factor for factor in factors if _meaning(_bare(factor)) != _meaning(_bare(sought))]
     if len(others) != 1:
         return publication
     dimensions = [by_name[name] for name in publication.dimensions]
@@ -411,8 +411,13 @@ def unweighted(
     return replace(publication, records=_records(cursor, statement, dimensions, measures, x), is_weighted=True)
 
 
-def _spelling(node: _Node) -> str:
-    return folded(json.dumps(_bare(node), sort_keys=True))
+def _meaning(node: Any) -> Any:
+    """A bare expression with its names in lower case; texts stay as they are."""
+    if isinstance(node, dict):
+        return node if node.get("class") == "CONSTANT" else {key: _meaning(value) for key, value in node.items()}
+    if isinstance(node, list):
+        return [_meaning(value) for value in node]
+    return folded(node) if isinstance(node, str) else node
 
 
 def _records(

@@ -35,6 +35,15 @@ def transaction(con: duckdb.DuckDBPyConnection) -> Iterator[None]:
         raise
 
 
+HIDDEN = "_sdcduck"
+"""A database in memory, which all connections to a database see."""
+
+
+def attach_hidden(con: duckdb.DuckDBPyConnection) -> None:
+    """Have the hidden database."""
+    con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {HIDDEN} (HIDDEN, READ_WRITE)")
+
+
 def current_database(con: duckdb.DuckDBPyConnection) -> str:
     """The name of the database that a connection works in."""
     row = first_row(con, "SELECT current_database()")

@@ -7,7 +7,7 @@ way of the next statement. A call is over when it returns: what it writes is wri
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
@@ -15,7 +15,7 @@ import duckdb
 
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.install import install
-from sdcduck.functions.reference import sql_functions
+from sdcduck.functions.reference import documentation
 from sdcduck.quoting import identifier, sql_value
 
 _PLACE = "\n\nLINE "
@@ -53,23 +53,10 @@ def table_function(name: str) -> Callable[[_Called[_P]], _Called[_P]]:
                 written.append(text if required else f"{identifier(named_in_sql)} := {text}")
             return _answer(con, name, f"FROM {name}({', '.join(written)})")
 
-        call.__doc__ = _documentation(name, str(declared.__doc__))
+        call.__doc__ = documentation(name, str(declared.__doc__), [("con", "TABLE: the connection")])
         return call
 
     return calls
-
-
-def _documentation(name: str, summary: str) -> str:
-    """What the reference has of a function; the file has its summary."""
-    [function] = [one for one in sql_functions() if one.name == name]
-    arguments = [("con", "TABLE: the connection"), *function.arguments]
-    sections = [_described("Args", arguments), _described("Columns", function.columns)]
-    return "\n\n".join(filter(None, [summary, function.description, *sections]))
-
-
-def _described(title: str, told: Sequence[tuple[str, str]]) -> str:
-    lines = [f"    {name.strip(chr(34))}: {meaning.partition(': ')[2]}." for name, meaning in told]
-    return "\n".join([f"{title}:", *lines])
 
 
 def _written(function: str, argument: str, value: Any, *, is_pair: bool) -> str:

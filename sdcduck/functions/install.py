@@ -20,6 +20,7 @@ from typing import Any, cast
 import duckdb
 
 from sdcduck import catalog
+from sdcduck.catalog.database import HIDDEN, attach_hidden
 from sdcduck.catalog.engines import Engine, engine_of, stand_in
 from sdcduck.errors import SDCError
 from sdcduck.functions import stored
@@ -30,7 +31,6 @@ from sdcduck.functions.stored import FAMILIES
 from sdcduck.quoting import identifier, literal
 
 _OLDEST_DUCKDB = (1, 5)
-_HIDDEN = "_sdcduck"
 _NAME_IN_MEMORY = "memory"
 """What DuckDB calls the database of ``:memory:``, which is always new and can be written to."""
 _SCHEDULER = {"external_threads": 0, "scheduler_process_partial": True}
@@ -109,11 +109,11 @@ class DatabaseSession:
         cursor = self._bare_cursor()
         row = catalog.first_row(cursor, "SELECT current_database(), current_schema()")
         assert row is not None
-        cursor.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {_HIDDEN} (HIDDEN, READ_WRITE)")
-        path = f"{identifier(row[0])}.{identifier(row[1])},{_HIDDEN}.main"
+        attach_hidden(cursor)
+        path = f"{identifier(row[0])}.{identifier(row[1])},{HIDDEN}.main"
         cursor.execute(f"SET search_path = {literal(path)}")
         for text in self.temporary:
-            cursor.execute(text.replace(stored.TEMPORARY, f"CREATE OR REPLACE MACRO {_HIDDEN}.main.", 1))
+            cursor.execute(text.replace(stored.TEMPORARY, f"CREATE OR REPLACE MACRO {HIDDEN}.main.", 1))
         return path
 
     def _bare_cursor(self) -> duckdb.DuckDBPyConnection:
@@ -337,7 +337,7 @@ def uninstall(con: duckdb.DuckDBPyConnection, *, purge: bool = False) -> duckdb.
         _set_scheduler(con, on=False)
         with suppress(duckdb.InvalidInputException):  # they have been locked
             catalog.switch_on(con, session.switched_off)
-    con.execute(f"DETACH DATABASE IF EXISTS {_HIDDEN}")
+    con.execute(f"DETACH DATABASE IF EXISTS {HIDDEN}")
     return con
 
 

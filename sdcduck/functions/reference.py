@@ -232,6 +232,22 @@ def _parse(lines: Sequence[str], needs_python: bool, file: str) -> SQLFunction:
     )
 
 
+def documentation(name: str, summary: str, first: Sequence[tuple[str, str]] = ()) -> str:
+    """What the reference has of a function, for Python, where a file has its summary.
+
+    Args:
+        first: arguments that SQL has not.
+    """
+    [function] = [one for one in sql_functions() if one.name == name]
+    sections = [_described("Args", [*first, *function.arguments]), _described("Columns", function.columns)]
+    return "\n\n".join(filter(None, [summary, function.description, *sections]))
+
+
+def _described(title: str, told: Sequence[tuple[str, str]]) -> str:
+    lines = [f"    {name.strip(chr(34))}: {meaning.partition(': ')[2]}." for name, meaning in told]
+    return "\n".join([f"{title}:", *lines]) if lines else ""
+
+
 def run_example(con: duckdb.DuckDBPyConnection, example: str) -> str:
     """Run an example and render what it returns."""
     result = con.execute(example)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.catalog.audit_reading import verify_log
-from sdcduck.guard.guard import Explanation, Guard
+from sdcduck.guard.guard import Guard
 from sdcduck.guard.opening import open_guard
 from sdcduck.guard.refusals import REASONS, Refused
-from sdcduck.guard.rewritten import Origin
+from sdcduck.guard.rewritten import Explanation, Origin
 
 guard = open_guard
 

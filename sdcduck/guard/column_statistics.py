@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+
+import duckdb
 
 from sdcduck.quoting import folded, identifier
 
@@ -47,7 +49,32 @@ def never_zero(text: str) -> bool:
     return least >= 1e-4 or most <= -1e-4
 
 
-def as_statistics(columns: Iterable[str]) -> str:
+def statistics_of(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> dict[str, str]:
+    """What DuckDB's ``stats`` says of numeric columns of a table, which is named in SQL; of an empty one nothing.
+
+    Raises:
+        duckdb.BinderException: there is no such column.
+    """
+    shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in columns)
+    rows = con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
+    if any(text is None for row in rows for text in row):  # it is worked out by an optimizer that is off
+        rows = con.execute(f"SELECT {_as_statistics(columns)} FROM {table}").fetchall()
+    return {name: text for row in rows for name, text in zip(columns, row, strict=True)}
+
+
+def longest_of(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str]) -> dict[str, float]:
+    """The bytes of the longest text of each of these columns of a table, which is named in SQL."""
+    shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in columns)
+    first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"  # LIMIT alone would read two thousand of these texts
+    rows = con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
+    if all(text is not None for row in rows for text in row):
+        return {name: longest(text) for row in rows for name, text in zip(columns, row, strict=True)}
+    shown = ", ".join(f"max(strlen({identifier(name)}::VARCHAR))" for name in columns)
+    sizes = con.execute(f"SELECT {shown} FROM {table}").fetchall()[0]
+    return {name: float(size or 0) for name, size in zip(columns, sizes, strict=True)}
+
+
+def _as_statistics(columns: Iterable[str]) -> str:
     """The SQL of what ``stats`` would say of numeric columns, worked out of all rows."""
     return ", ".join(
         f"concat('has_null: ', count(*) > count({name}), ', min: ', min({name}), ', max: ', max({name}), ',')"

@@ -6,19 +6,19 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import duckdb
 import pyarrow as pa
 
 from sdcduck import catalog
-from sdcduck.catalog import Policy, SequenceLimit
+from sdcduck.catalog import Policy
 from sdcduck.catalog.audit_log import AuditLog
 from sdcduck.catalog.audit_reading import read_log
 from sdcduck.catalog.plan_file import plan_file_beside
 from sdcduck.catalog.plan_rules import PLAN_RULES_SQL, PlanRules
-from sdcduck.errors import SDCError, unknown
+from sdcduck.errors import SDCError
 from sdcduck.guard.auditing import Auditing
 from sdcduck.guard.confidence import FUNCTION as INTERVALS
 from sdcduck.guard.confidence import check_same_totals, level_of, with_intervals
@@ -36,11 +36,11 @@ from sdcduck.guard.planned import Planned, Plans, call_of
 from sdcduck.guard.question import Constant, Question, columns_of, unforeseen, written_down
 from sdcduck.guard.question_budgets import QuestionBudgets
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.rehearsal import questions, rehearsed
+from sdcduck.guard.rehearsal import limited_otherwise, questions, rehearsed
 from sdcduck.guard.releases import Releases
 from sdcduck.guard.rewriter import Rewriter
 from sdcduck.guard.rewritings import Rewritings
-from sdcduck.guard.rewritten import Origin, Rewritten
+from sdcduck.guard.rewritten import Explanation, Rewritten
 from sdcduck.guard.running import Limited, Parameters, begun, in_memory, plans_once
 from sdcduck.guard.schema import Schema
 from sdcduck.guard.sequence import Sequences
@@ -54,29 +54,6 @@ _ROWS = 122_880  # of a batch
 NOTICE = "sdcduck.notice"
 """The key of the Arrow schema's metadata that says what an answer is, where that is not what it looks like, and how
 many questions are left, where the custodian counts them."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """What became of a query.
-
-    Attributes:
-        answered: whether it would be answered.
-        sql: the SQL that runs; empty when refused.
-        notes: what was protected and how, or why the query is refused.
-        milliseconds: it took to rewrite it.
-        columns: what each column of the answer is made of; none where it is refused or empty.
-        worth: how large the noise of each column is.
-        engine: what an engine is asked that has the records; ``sql`` is about what it answers then.
-    """
-
-    answered: bool
-    sql: str
-    notes: tuple[str, ...]
-    milliseconds: float
-    columns: tuple[Origin, ...] = ()
-    worth: tuple[Worth, ...] = ()
-    engine: tuple[str, ...] = ()
 
 
 class Guard:
@@ -469,16 +446,10 @@ class Guard:
         """
         version = self._schema.version()
         policies = self._database.policies(version)
-        policy = policies.get(folded(table))
-        if policy is None or policy.label != "unit-level":
-            raise unknown("policy", table, [one.name for one in policies.values() if one.label == "unit-level"])
-        if min_units is not None and not min_units >= 1:
-            raise SDCError("argument 'min_units' must be a whole number of at least 1")
-        changed = replace(policy, sequence=SequenceLimit(), min_units=min_units or policy.min_units)
         with self._alone:
-            limited = replace(changed, sequence=limit_of(self._con, changed, mode, least_error, secrets, granted))
-        if not limited.sequence.holds:
-            raise SDCError("argument 'mode' must be a limit: 'off' answers all of it")
+            limited = limited_otherwise(
+                policies, table, min_units, lambda one: limit_of(self._con, one, mode, least_error, secrets, granted)
+            )
 
         def made(query: str) -> Rewritten:
             text = listed(query, Told(self._database, version, "", lambda one: self._rewrite(one, version)))

@@ -9,13 +9,14 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
-from sdcduck.catalog import Policy
+from sdcduck.catalog import Policy, SequenceLimit
 from sdcduck.catalog.chained_file import Line
+from sdcduck.errors import SDCError, unknown
 from sdcduck.guard.planned import call_of
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Rewritten
@@ -58,6 +59,26 @@ class _Login:
             "smallest": None if would.smallest is None else round(would.smallest),
             "verdict": "refused" if would.breach else "answered",
         }  # fmt: skip
+
+
+def limited_otherwise(
+    policies: Mapping[str, Policy], table: str, min_units: int | None, limit: Callable[[Policy], SequenceLimit]
+) -> Policy:
+    """The policy of a table with another limit, which is worked out for it.
+
+    Raises:
+        SDCError: there is no such policy, or no limit.
+    """
+    policy = policies.get(folded(table))
+    if policy is None or policy.label != "unit-level":
+        raise unknown("policy", table, [one.name for one in policies.values() if one.label == "unit-level"])
+    if min_units is not None and not min_units >= 1:
+        raise SDCError("argument 'min_units' must be a whole number of at least 1")
+    changed = replace(policy, sequence=SequenceLimit(), min_units=min_units or policy.min_units)
+    limited = replace(changed, sequence=limit(changed))
+    if not limited.sequence.holds:
+        raise SDCError("argument 'mode' must be a limit: 'off' answers all of it")
+    return limited
 
 
 def questions(lines: Iterable[Line], table: str, login: str | None) -> Iterator[Line]:

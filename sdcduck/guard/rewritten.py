@@ -10,7 +10,7 @@ from sdcduck.guard.engines.cut import Cut
 from sdcduck.guard.methods import METHODS
 from sdcduck.guard.relation_schemas import RelationSchema
 from sdcduck.guard.relations import Unique
-from sdcduck.guard.worth import Terms
+from sdcduck.guard.worth import Terms, Worth
 
 PREVIEW = "preview"
 """What stands for a method where rows are made up."""
@@ -147,3 +147,26 @@ class Rewritten:
     sets: tuple[Counted, ...] = ()
     releases: tuple[Release, ...] = ()
     cut: Cut | None = None
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What became of a query.
+
+    Attributes:
+        answered: whether it would be answered.
+        sql: the SQL that runs; empty when refused.
+        notes: what was protected and how, or why the query is refused.
+        milliseconds: it took to rewrite it.
+        columns: what each column of the answer is made of; none where it is refused or empty.
+        worth: how large the noise of each column is.
+        engine: what an engine is asked that has the records; ``sql`` is about what it answers then.
+    """
+
+    answered: bool
+    sql: str
+    notes: tuple[str, ...]
+    milliseconds: float
+    columns: tuple[Origin, ...] = ()
+    worth: tuple[Worth, ...] = ()
+    engine: tuple[str, ...] = ()

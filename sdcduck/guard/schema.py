@@ -17,7 +17,7 @@ from sqlglot.errors import SqlglotError
 from sdcduck import catalog
 from sdcduck.catalog import Policy
 from sdcduck.guard.allowed import WORDS_OF_TIME
-from sdcduck.guard.column_statistics import as_statistics, longest, never_null, never_zero
+from sdcduck.guard.column_statistics import longest_of, never_null, never_zero, statistics_of
 from sdcduck.guard.files import Files
 from sdcduck.guard.labels import without_labels
 from sdcduck.guard.methods import METHODS
@@ -138,15 +138,10 @@ class Schema:
             return policy
         if not measures or table not in self._unchanging_sources:
             return policy
-        shown = ", ".join(f"stats({identifier(measure)})::VARCHAR" for measure in measures)
         try:
-            rows = self.con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
+            found = statistics_of(self.con, table, measures)
         except duckdb.BinderException:
             return policy  # a measure was removed: that is for questions about this table to find out
-        found = {measure: text for row in rows for measure, text in zip(measures, row, strict=True)}
-        if None in found.values():  # `stats` is worked out by an optimizer that is off
-            [row] = self.con.execute(f"SELECT {as_statistics(measures)} FROM {table}").fetchall()
-            found = dict(zip(measures, row, strict=True))
         return replace(
             policy,
             without_null=frozenset(measure for measure, text in found.items() if never_null(text)),
@@ -242,17 +237,8 @@ class Schema:
             return {}
         known = self._lengths.get(policy.name)
         if known is None:
-            shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in texts)
-            table = identifier(policy.name)  # of its first row alone: LIMIT would read two thousand of these texts
-            first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"
-            rows = self.con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
-            if any(text is None for row in rows for text in row):  # `stats` is worked out by an optimizer that is off
-                shown = ", ".join(f"max(strlen({identifier(name)}::VARCHAR))" for name in texts)
-                sizes = self.con.execute(f"SELECT {shown} FROM {table}").fetchall()[0]
-                found = {folded(name): float(size or 0) for name, size in zip(texts, sizes, strict=True)}
-            else:
-                found = {folded(name): longest(text) for row in rows for name, text in zip(texts, row, strict=True)}
-            known = dict.fromkeys(columns.types, 0.0) | found
+            found = longest_of(self.con, identifier(policy.name), texts)
+            known = dict.fromkeys(columns.types, 0.0) | {folded(name): length for name, length in found.items()}
             if self.unchanging:
                 self._lengths[policy.name] = known
         return known
@@ -573,7 +559,6 @@ _FAILS = (
     duckdb.OutOfRangeException,
 )  # fmt: skip
 """What DuckDB raises for what a view or a record has, with the value."""
-"""How a built-in p-table is put right, which nobody can store: it comes with the functions where it is not there."""
 _NOT_AS_DECLARED = (
     "CatalogException", "BinderException", "ConversionException", "InvalidInputException", "OutOfRangeException",
 )  # fmt: skip

@@ -11,6 +11,8 @@ from typing import Any, ParamSpec, TypeAlias, TypeVar
 import ibis
 import ibis.expr.types as ir
 
+from sdcduck.functions.reference import documentation
+
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
@@ -44,6 +46,8 @@ def _call(kind: Any, declared: Callable[_P, _R], result: str) -> Callable[_P, _R
         made: _R = _node(kind, declared.__name__, result, len(given))(*given)
         return made
 
+    told = documentation(declared.__name__, str(declared.__doc__))
+    call.__doc__ = told.replace("\n    filter: ", "\n    where: ").replace("filter :=", "where =")
     return call
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from private_numbers import charged
 from private_people import PEOPLE, RECORDS, declared, dies_before_it_draws, made
 
 import sdcduck
@@ -57,10 +58,6 @@ def make(untouched: Path, tmp_path: Path) -> Iterator[Make]:
     yield guard
     for one in opened:
         one.close()
-
-
-def charges(register: Path) -> int:
-    return sum(line["kind"] == "charge" for line in CostFile(register, "people").lines())
 
 
 def refusal(guard: Guard, query: str, **more: object) -> str:
@@ -184,7 +181,7 @@ REFUSED = [
 @pytest.mark.parametrize("question", REFUSED)
 def test_what_is_not_answered_costs_nothing(make: Make, question: str, tmp_path: Path) -> None:
     assert refusal(make(), question).startswith("SDC")
-    assert charges(tmp_path / "register") == 0
+    assert charged(tmp_path / "register") == 0
 
 
 ASKED_WITH = [
@@ -217,12 +214,12 @@ def test_other_values_of_parameters_are_other_questions(make: Make, tmp_path: Pa
     guard, query = make(), "SELECT count(*) + $2 AS n FROM people WHERE age = $1"
     first = [guard.sql(query, [age, 0]).to_pylist()[0]["n"] for age in (3, 4, 3)]
     assert first[0] == first[2]
-    assert charges(tmp_path / "register") == 2
+    assert charged(tmp_path / "register") == 2
     assert guard.sql(query, [3, 5000]).to_pylist()[0]["n"] == first[0] + 5000
     assert guard.stream(query, [3, 1]).read_all().to_pylist()[0]["n"] == first[0] + 1
-    assert charges(tmp_path / "register") == 2
+    assert charged(tmp_path / "register") == 2
     guard.sql(query, ["3", 0])
-    assert charges(tmp_path / "register") == 3
+    assert charged(tmp_path / "register") == 3
     lines = [line["query"] for line in CostFile(tmp_path / "register", "people").lines() if line["kind"] == "charge"]
     assert lines[0] == query + ' -- {"1": 3, "2": 0}'
 
@@ -234,7 +231,7 @@ def test_what_does_not_go_together_is_not_charged(
     """DuckDB says so of the types alone."""
     said = refusal(make(), f"SELECT count(*) FROM people WHERE region > {right}", parameters=parameters)
     assert "a cast helps" in said
-    assert charges(tmp_path / "register") == 0
+    assert charged(tmp_path / "register") == 0
 
 
 class Odd(str):
@@ -251,7 +248,7 @@ def test_parameters_that_are_not_those_of_the_question_cost_nothing(
     make: Make, tmp_path: Path, parameters: object
 ) -> None:
     assert refusal(make(), "SELECT count(*) FROM people WHERE region = $1", parameters=parameters).startswith("SDC")
-    assert charges(tmp_path / "register") == 0
+    assert charged(tmp_path / "register") == 0
 
 
 def test_the_same_numbers_cost_nothing_again(make: Make, tmp_path: Path) -> None:
@@ -268,7 +265,7 @@ def test_the_same_numbers_cost_nothing_again(make: Make, tmp_path: Path) -> None
     assert most["most"] == max(row["n"] for row in first)
     read = guard.stream("SELECT region, count(*) AS n FROM people GROUP BY region").read_all().to_pylist()
     assert read == first
-    assert charges(tmp_path / "register") == 1
+    assert charged(tmp_path / "register") == 1
 
 
 def test_other_words_are_charged_or_have_the_same_answer(make: Make, tmp_path: Path) -> None:
@@ -284,7 +281,7 @@ def test_other_words_are_charged_or_have_the_same_answer(make: Make, tmp_path: P
         "SELECT count(*) FROM people WHERE ill AND age < 40",
     ]
     answers = [next(iter(guard.sql(query).to_pylist()[0].values())) for query in wordings]
-    assert len(set(answers)) <= charges(tmp_path / "register") <= len(wordings) - 1
+    assert len(set(answers)) <= charged(tmp_path / "register") <= len(wordings) - 1
 
 
 def test_planning_describing_and_explaining_draw_nothing(make: Make, tmp_path: Path) -> None:
@@ -301,7 +298,7 @@ def test_planning_describing_and_explaining_draw_nothing(make: Make, tmp_path: P
     con = sdcduck.connect(str(tmp_path / "register"))
     assert con.execute(rewritten).fetchall() == []  # whatever runs it as it is sees no number
     con.close()
-    assert charges(tmp_path / "register") == 0
+    assert charged(tmp_path / "register") == 0
 
 
 def test_the_noise_of_each_column_is_said(make: Make) -> None:
@@ -328,7 +325,7 @@ def test_a_spent_budget_is_said_with_what_is_free(make: Make, tmp_path: Path) ->
         "name": "people", "epsilon": 1.0, "delta": 0.0, "per_question": 0.4, "questions": 2, "spent": 0.8,
         "questions_left": 0, "ledger": "policy", "until": None,
     }  # fmt: skip
-    assert charges(tmp_path / "register") == 2
+    assert charged(tmp_path / "register") == 2
 
 
 def test_zero_concentrated_costs_add_up_to_the_declared_epsilon(make: Make) -> None:
@@ -378,7 +375,7 @@ def test_two_sessions_at_one_moment_are_charged_once(
     assert draws[0] != draws[1]
     assert len(answers) == 2
     assert answers[0] == answers[1]
-    assert charges(tmp_path / "register") == 1
+    assert charged(tmp_path / "register") == 1
 
 
 def test_a_question_that_was_charged_and_got_no_answer_is_not_charged_again(make: Make, tmp_path: Path) -> None:
@@ -386,17 +383,17 @@ def test_a_question_that_was_charged_and_got_no_answer_is_not_charged_again(make
 
     with dies_before_it_draws(), pytest.raises(KeyboardInterrupt):
         make().sql("SELECT count(*) FROM people")
-    assert charges(tmp_path / "register") == 1
+    assert charged(tmp_path / "register") == 1
     later = make()
     assert later.sql("SELECT count(*) FROM people").num_rows == 1
-    assert charges(tmp_path / "register") == 1
+    assert charged(tmp_path / "register") == 1
 
 
 def test_a_charge_is_on_disk_before_noise_is_drawn(make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     drawn, seen = Releases._draw, list[int]()
 
     def draw(*given: object) -> object:
-        seen.append(charges(tmp_path / "register"))
+        seen.append(charged(tmp_path / "register"))
         return drawn(*given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Releases, "_draw", draw)
@@ -460,7 +457,7 @@ def test_other_data_are_charged_anew(make: Make, tmp_path: Path) -> None:
     con.execute("UPDATE people SET age = age + 1")
     con.close()
     make().sql("SELECT count(*) FROM people")
-    assert charges(tmp_path / "register") == 2
+    assert charged(tmp_path / "register") == 2
 
 
 def test_the_ledger_is_a_table(make: Make, tmp_path: Path) -> None:
@@ -576,4 +573,4 @@ def test_a_question_is_counted_before_it_is_charged(tmp_path: Path) -> None:
         assert answer.to_pylist()[0]["n"] == pytest.approx(PEOPLE, abs=12)
         assert (answer.schema.metadata or {})[NOTICE.encode()] == b"people: 0 of 1 questions are left today"
         assert refusal(guard, "SELECT count(*) FROM people WHERE ill", user="ann").startswith("SDC073")
-    assert charges(register) == 1
+    assert charged(register) == 1

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from private_numbers import charged
 from private_people import RECORDS, made
 
 import sdcduck
-from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard import Guard, Refused
 
 pytest.importorskip("opendp")
@@ -32,10 +32,6 @@ def guard(untouched: Path, tmp_path: Path) -> Iterator[Guard]:
     shutil.copytree(untouched, tmp_path, dirs_exist_ok=True)
     with closing(sdcduck.open_guard(tmp_path / "register")) as opened:
         yield opened
-
-
-def charges(folder: Path) -> int:
-    return sum(line["kind"] == "charge" for line in CostFile(folder / "register", "people").lines())
 
 
 def test_they_hold_the_exact_numbers_as_often_as_they_say(guard: Guard) -> None:
@@ -79,20 +75,20 @@ def test_they_are_of_the_same_numbers_and_cost_nothing_more(guard: Guard, tmp_pa
     wider = guard.sql(f"SELECT region, n_lower FROM sdc_confidence('{query}', 0.999) ORDER BY n_lower LIMIT 2")
     lower = {row["region"]: row["n_lower"] for row in first.to_pylist()}
     assert all(row["n_lower"] < lower[row["region"]] for row in wider.to_pylist())
-    assert charges(tmp_path) == 1
+    assert charged(tmp_path / "register") == 1
 
 
 def test_parameters_and_descriptions(guard: Guard, tmp_path: Path) -> None:
     (row,) = guard.sql("FROM sdc_confidence('SELECT count(*) AS n FROM people WHERE age > $1')", [30]).to_pylist()
     assert row["n_lower"] < row["n"] < row["n_upper"]
-    before = charges(tmp_path)
+    before = charged(tmp_path / "register")
     asked = "FROM sdc_confidence('SELECT count(*) AS n, sum(income)::INTEGER AS s FROM people WHERE ill')"
     described = {line["column_name"]: line["column_type"] for line in guard.sql(f"DESCRIBE {asked}").to_pylist()}
     assert described == {"n": "BIGINT", "s": "INTEGER", "n_lower": "BIGINT", "n_upper": "BIGINT",
                          "s_lower": "DOUBLE", "s_upper": "DOUBLE"}  # fmt: skip
     assert dict(guard.columns(asked)) == described
     assert guard.explain(asked).answered
-    assert charges(tmp_path) == before
+    assert charged(tmp_path / "register") == before
 
 
 REFUSED = {
@@ -113,7 +109,7 @@ def test_what_has_no_intervals_is_refused_and_not_charged(guard: Guard, tmp_path
     """With more totals in a statement each has more noise than the intervals say."""
     with pytest.raises(Refused, match=r"SDC0(05|21|40|81)"):
         guard.sql(REFUSED[why])
-    assert charges(tmp_path) == 0
+    assert charged(tmp_path / "register") == 0
 
 
 def test_the_same_numbers_twice_are_one_draw(guard: Guard, tmp_path: Path) -> None:
@@ -123,7 +119,7 @@ def test_the_same_numbers_twice_are_one_draw(guard: Guard, tmp_path: Path) -> No
     assert (row["m"], row["l"]) == (row["n"], row["n_lower"])
     (both,) = guard.sql("SELECT (SELECT count(*) FROM people) AS a, (SELECT count(*) FROM people) AS b").to_pylist()
     assert both["a"] == both["b"] == row["n"]
-    assert charges(tmp_path) == 1
+    assert charged(tmp_path / "register") == 1
     # What both add up to has no noise of two draws: nothing is said where it is not known.
     two = "(SELECT count(*) AS n FROM people) AS a, (SELECT count(*) AS n FROM people) AS b"
     assert guard.noise(f"SELECT a.n + b.n AS n FROM {two}").to_pylist()[0]["sd"] is None

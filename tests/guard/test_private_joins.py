@@ -11,15 +11,13 @@ from typing import Any
 
 import duckdb
 import pytest
+from private_numbers import charges, groups_near, totals
 from private_people import dies_before_it_draws
 
 import sdcduck
-from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.calls import Noised
 from sdcduck.guard.costs import policy_of, sensitivity
-from sdcduck.guard.releases import Releases, _exact_sql
-from sdcduck.guard.rewritten import Release
+from sdcduck.guard.releases import Releases
 
 pytest.importorskip("opendp")
 
@@ -97,11 +95,7 @@ def test_numbers_are_near_those_of_the_tables(
     guard: Guard, plain: duckdb.DuckDBPyConnection, question: str, keys: int
 ) -> None:
     """No unit has more rows than are looked at; groups that nobody is in have next to nothing."""
-    wanted = {row[:keys]: row[keys:] for row in plain.execute(question).fetchall()}
-    found = {tuple(row)[:keys]: tuple(row)[keys:] for row in (row.values() for row in guard.sql(question).to_pylist())}
-    assert wanted.keys() <= found.keys()
-    for key, numbers in wanted.items():
-        assert found[key] == pytest.approx(tuple(map(float, numbers)), rel=0.1, abs=8)
+    groups_near(guard, plain, question, keys, rel=0.1)
 
 
 # The rows of one unit in both tables: none, few, many, of no kind, with NaN, in one of both alone.
@@ -113,15 +107,6 @@ OF_ONE: list[tuple[str, str]] = [
     ("", ", ".join(f"('er', {place}, 299.5)" for place in range(4))),
     ("", ""),
 ]  # fmt: skip
-
-
-def totals(guard: Guard, question: str) -> list[tuple[Release, Noised, list[float]]]:
-    """The exact totals of a question, with what may be known of them."""
-    found = []
-    for release in guard.rewritten(question)[0].releases:
-        columns = guard._releases._columns(_exact_sql(release, None), {})
-        found += [(release, noised, column) for (_, noised), column in zip(release.columns, columns, strict=True)]
-    return found
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
@@ -155,10 +140,6 @@ def test_neighbours_are_no_farther_apart_than_is_charged(tmp_path: Path, neighbo
             assert most >= 0.15, question  # that they are told apart is seen
 
 
-def charges(folder: Path, table: str) -> list[dict[str, Any]]:
-    return [line for line in CostFile(folder / "register", table).lines() if line["kind"] == "charge"]
-
-
 JOINED = "SELECT p.region, count(*) AS n FROM people p JOIN visits v USING (id) GROUP BY p.region ORDER BY p.region"
 BUDGET = {"epsilon": "1", "delta": "0", "per_question": "0.5"}
 
@@ -183,7 +164,7 @@ def test_both_ledgers_are_charged_the_same_once(tmp_path: Path) -> None:
         assert guard.sql(JOINED.replace("p JOIN visits v", "AS p INNER JOIN visits AS v")).to_pylist() == first
         after = guard.dp_preview(JOINED).to_pylist()[-1]
         notes = guard.explain(JOINED).notes[-2:]
-    mine, its = (charges(tmp_path, table) for table in ("people", "visits"))
+    mine, its = (charges(tmp_path / "register", table) for table in ("people", "visits"))
     assert [(line["cost"], line["unit"], line["key"]) for line in mine] == [(0.5, "epsilon", mine[0]["key"])]
     assert [line["key"] for line in its] == [line["key"] for line in mine]
     assert (before["epsilon"], before["paid"], before["questions_left"]) == (0.5, False, 1)
@@ -199,12 +180,12 @@ def test_where_one_budget_is_spent_no_ledger_is_charged(tmp_path: Path) -> None:
         assert not guard.dp_preview(JOINED).to_pylist()[-1]["enough"]
         with pytest.raises(Refused, match=r"SDC080.*'visits'"):
             guard.sql(JOINED)
-        assert charges(tmp_path, "people") == []
+        assert charges(tmp_path / "register", "people") == []
         guard.sql("SELECT count(*) FROM people")
         with pytest.raises(Refused, match="SDC080"):
             guard.sql("SELECT count(*) FROM people WHERE id IN (SELECT id FROM visits)")
-    assert len(charges(tmp_path, "people")) == 1
-    assert len(charges(tmp_path, "visits")) == 2
+    assert len(charges(tmp_path / "register", "people")) == 1
+    assert len(charges(tmp_path / "register", "visits")) == 2
 
 
 def test_what_died_between_two_ledgers_is_charged_on_and_not_twice(
@@ -226,7 +207,7 @@ def test_what_died_between_two_ledgers_is_charged_on_and_not_twice(
         with dies_before_it_draws(), pytest.raises(KeyboardInterrupt):
             guard.sql(JOINED)
         guard.sql(JOINED)
-    assert len(charges(tmp_path, "people")) == len(charges(tmp_path, "visits")) == 1
+    assert len(charges(tmp_path / "register", "people")) == len(charges(tmp_path / "register", "visits")) == 1
 
 
 REFUSED = [
@@ -271,4 +252,4 @@ def test_tables_that_are_not_counted_alike_are_not_asked_together(
             with pytest.raises(Refused) as refused:
                 guard.sql(question)
             assert told in str(refused.value)
-    assert charges(tmp_path, "people") == charges(tmp_path, "visits") == []
+    assert charges(tmp_path / "register", "people") == charges(tmp_path / "register", "visits") == []

@@ -7,10 +7,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from private_numbers import charged
 from private_people import RECORDS, made
 
 import sdcduck
-from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard import Guard, Refused
 
 pytest.importorskip("opendp")
@@ -46,11 +46,7 @@ def test_values_are_those_that_were_declared_and_cost_nothing(
     assert [tuple(row.values()) for row in guard.sql(question).to_pylist()] == rows
     assert guard.rewritten(question)[0].releases == ()
     assert "FROM people" not in guard.rewritten(question)[0].sql.replace('"', "").replace("main.", "")
-    assert charges(register) == 0
-
-
-def charges(register: Path) -> int:
-    return sum(line["kind"] == "charge" for line in CostFile(register, "people").lines())
+    assert charged(register) == 0
 
 
 def test_whoever_is_there_they_are_the_same(tmp_path: Path) -> None:
@@ -88,7 +84,7 @@ def test_whoever_is_there_they_are_the_same(tmp_path: Path) -> None:
 def test_a_refusal_says_what_to_write_instead(guard: Guard, register: Path, question: str, said: str) -> None:
     with pytest.raises(Refused, match=said):
         guard.sql(question)
-    assert charges(register) == 0
+    assert charged(register) == 0
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from private_numbers import charged
 from private_people import REGIONS, made
 
 import sdcduck
@@ -30,10 +31,6 @@ def register(tmp_path: Path) -> Path:
 def guard(register: Path) -> Iterator[Guard]:
     with closing(sdcduck.open_guard(register)) as opened:
         yield opened
-
-
-def charges(register: Path) -> int:
-    return sum(line["kind"] == "charge" for line in CostFile(register, "people").lines())
 
 
 def test_what_it_says_is_what_the_question_costs_and_what_its_noise_is(guard: Guard) -> None:
@@ -144,7 +141,7 @@ def test_what_would_not_be_answered_has_no_cost(guard: Guard, register: Path, qu
     with pytest.raises(Refused) as refused:
         guard.sql(query)
     assert refused.value.code.startswith(REFUSED[query])
-    assert charges(register) == 0
+    assert charged(register) == 0
 
 
 def test_of_other_methods_it_says_the_noise_and_no_cost(tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from private_numbers import charged
 from private_people import RECORDS, REGIONS_OF, made
 
 import sdcduck
-from sdcduck.catalog.cost_files import CostFile
 from sdcduck.guard import Guard, Refused
 
 pytest.importorskip("opendp")
@@ -161,13 +161,13 @@ def test_variances_and_quantiles_stay_within_what_bounds_allow(guard: Guard) -> 
 
 def test_two_quantiles_of_the_same_records_are_two_numbers(guard: Guard, register: Path) -> None:
     """The same SQL over records, but another choice: neither has the answer that was drawn for the other."""
-    before = charges(register)
+    before = charged(register)
     low, high = (
         guard.sql(f"SELECT quantile_cont(income, {share}) AS q FROM people").to_pylist()[0]["q"]
         for share in (0.25, 0.75)
     )
     assert low < 2000 < 3000 < high
-    assert charges(register) == before + 2
+    assert charged(register) == before + 2
     both = "SELECT quantile_cont(income, 0.25) AS a, quantile_cont(income, 0.75) AS b FROM people"
     (row,) = guard.sql(both).to_pylist()
     assert row["a"] < 2000 < 3000 < row["b"]
@@ -176,10 +176,10 @@ def test_two_quantiles_of_the_same_records_are_two_numbers(guard: Guard, registe
 def test_subtotals_are_the_sums_of_their_groups(guard: Guard, register: Path) -> None:
     """To the last digit, and for no more than the finest set costs: it is made of what was drawn for that."""
     asked = "SELECT region, ill, grouping(region, ill) AS g, count(*) AS n, sum(income) AS s FROM people GROUP BY {}"
-    before = charges(register)
+    before = charged(register)
     finest = guard.sql(asked.format("GROUPING SETS ((region, ill))")).to_pylist()
     rows = guard.sql(asked.format("CUBE(region, ill)")).to_pylist()
-    assert charges(register) == before + 1
+    assert charged(register) == before + 1
     assert [row for row in rows if row["g"] == 0] == finest
     (total,) = (row for row in rows if row["g"] == 3)
     assert total["n"] == sum(row["n"] for row in finest)
@@ -245,15 +245,11 @@ REFUSED = {
 def test_what_could_count_somebody_twice_is_refused_and_costs_nothing(
     guard: Guard, register: Path, question: str
 ) -> None:
-    before = charges(register)
+    before = charged(register)
     with pytest.raises(Refused) as refused:
         guard.sql(question)
     assert str(refused.value).startswith(REFUSED[question])
-    assert charges(register) == before
-
-
-def charges(register: Path) -> int:
-    return sum(line["kind"] == "charge" for line in CostFile(register, "people").lines())
+    assert charged(register) == before
 
 
 def test_groups_without_a_domain_are_refused_through_joins_and_subqueries(guard: Guard) -> None:
@@ -270,10 +266,10 @@ def test_groups_without_a_domain_are_refused_through_joins_and_subqueries(guard:
 def test_the_same_numbers_through_a_name_cost_nothing_again(guard: Guard, register: Path) -> None:
     """A subquery under another name, or in a WITH, is the same question."""
     asked = "SELECT region, count(*) AS n FROM (SELECT * FROM people WHERE age > 33) AS a GROUP BY region ORDER BY 1"
-    first, before = guard.sql(asked).to_pylist(), charges(register)
+    first, before = guard.sql(asked).to_pylist(), charged(register)
     again = "WITH a AS (SELECT * FROM people WHERE age > 33) SELECT region, count(*) AS n FROM a GROUP BY 1 ORDER BY 1"
     assert guard.sql(again).to_pylist() == first
-    assert charges(register) == before
+    assert charged(register) == before
 
 
 def test_a_name_that_stands_for_two_things_is_not_looked_through(guard: Guard) -> None:

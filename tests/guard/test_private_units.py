@@ -10,13 +10,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from private_numbers import groups_near, totals
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.calls import Noised
 from sdcduck.guard.costs import policy_of, sensitivity
-from sdcduck.guard.releases import _exact_sql
-from sdcduck.guard.rewritten import Release
 
 pytest.importorskip("opendp")
 
@@ -85,11 +83,7 @@ def test_numbers_are_near_those_of_the_rows(
     guard: Guard, plain: duckdb.DuckDBPyConnection, question: str, keys: int
 ) -> None:
     """No unit has more rows than are looked at; groups that nobody is in have next to nothing."""
-    wanted = {row[:keys]: row[keys:] for row in plain.execute(question).fetchall()}
-    found = {tuple(row)[:keys]: tuple(row)[keys:] for row in (row.values() for row in guard.sql(question).to_pylist())}
-    assert wanted.keys() <= found.keys()
-    for key, numbers in wanted.items():
-        assert found[key] == pytest.approx(tuple(map(float, numbers)), rel=0.05, abs=8)
+    wanted, found = groups_near(guard, plain, question, keys, rel=0.05)
     for key in found.keys() - wanted.keys():
         assert abs(found[key][0] or 0) < 8 or "avg" in question
 
@@ -112,16 +106,6 @@ OF_ONE = [
     ", ".join(f"(DATE '2023-02-{day:02}', '{kind}', 299.5, {day % 7})" for day in range(1, 7) for kind in ("gp", "er", "lab")),
     "(DATE '1990-01-01', 'x', 'nan'::DOUBLE, 99), (NULL, NULL, -1e9, NULL), (DATE 'infinity', 'gp', 1e308, -3), (DATE '290000-01-01', 'er', '-inf'::DOUBLE, 3)",
 ]  # fmt: skip
-
-
-def totals(guard: Guard, question: str) -> list[tuple[Release, Noised, list[float]]]:
-    """The exact totals of a question, with what may be known of them."""
-    rewritten, _ = guard.rewritten(question)
-    found = []
-    for release in rewritten.releases:
-        columns = guard._releases._columns(_exact_sql(release, None), {})
-        found += [(release, noised, column) for (_, noised), column in zip(release.columns, columns, strict=True)]
-    return found
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])

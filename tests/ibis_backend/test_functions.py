@@ -51,6 +51,14 @@ def test_arguments_defaults_and_results_are_those_of_sql(function: SQLFunction) 
             assert shown + text in function.signature
 
 
+def test_help_has_what_the_comments_say_of_arguments() -> None:
+    """By the names that ibis has for them."""
+    told = str(f.sdc_count.__doc__)
+    assert "record_key: keys of the records" in told
+    assert "where: " in told
+    assert "filter" not in told
+
+
 Call = Callable[[Any], Any]
 CALLS: dict[str, tuple[Call, str]] = {
     "count": (lambda t: f.sdc_count(t.record_key), "sdc_count(record_key)"),

@@ -13,8 +13,10 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from sdcduck.methods.suppression.candidates import candidate_order
+from sdcduck.methods.suppression.elimination import cell_indices
 from sdcduck.methods.suppression.matrix import DummyMatrix
 
 TOTALS = ("Total", "Total_Norway")
@@ -276,3 +278,17 @@ def linked_counts_at_once(folder: Path) -> Case:
     """The cells of all three linked tables of counts over the same inner cells."""
     inner, cells = big_inner(folder)["L4k"], _linked_count_cells(folder)
     return Case(inner, cells, matrix_of(inner, cells, ["r3", "i2", "sex", "age"]))
+
+
+def check_decimals(
+    x: DummyMatrix, values: np.ndarray, published: ArrayLike, suppressed: ArrayLike, tolerance: float = 1e-5
+) -> tuple[np.ndarray, np.ndarray]:
+    """Published cells whose decimals do not add up to one whole number in all replicates, and suppressed ones that do.
+
+    The latter follow from the published ones.
+    """
+    sums = np.asarray(x.sparse().T @ values)
+    nearest = np.round(sums)
+    whole = (np.abs(sums - nearest) < tolerance).all(axis=1) & (nearest == nearest[:, :1]).all(axis=1)
+    shown, hidden = cell_indices("published", published, x.columns), cell_indices("suppressed", suppressed, x.columns)
+    return np.sort(shown[~whole[shown]]), np.sort(hidden[whole[hidden]])

@@ -181,6 +181,17 @@ def test_a_sum_without_its_weights_is_refused(con: duckdb.DuckDBPyConnection, wr
             )
 
 
+def test_weights_that_differ_in_the_case_of_a_text_are_not_one(con: duckdb.DuckDBPyConnection) -> None:
+    """Names are the same in capitals, texts are not."""
+    con.execute("CREATE OR REPLACE TABLE sampled AS SELECT 1000 AS x, 'a' AS k")
+    weight = "CASE WHEN {} = '{}' THEN 30 ELSE 1 END"
+    query = f"SELECT count(*) AS n, sum(x * {weight.format('k', 'a')}) AS x FROM sampled"
+    call = "FROM sdc_check_table($${}$$, p_percent := 10, weight := $${}$$)"
+    con.execute(call.format(query, weight.format("K", "a"))).fetchall()
+    with pytest.raises(duckdb.Error, match="publish sum"):
+        con.execute(call.format(query, weight.format("k", "A")))
+
+
 @pytest.mark.parametrize("named", ["", ", value := 'a'"])
 def test_another_sum_without_its_weights_is_refused(con: duckdb.DuckDBPyConnection, named: str) -> None:
     """Weights make cells of one firm safe, and a second sum would show what it has there."""

@@ -14,7 +14,7 @@ from test_elimination import PAPER, linked_tables, paper_table, rank_of
 
 from sdcduck.methods.suppression import decimals as decimals_module
 from sdcduck.methods.suppression import nullspace
-from sdcduck.methods.suppression.decimals import check_decimals, decimals
+from sdcduck.methods.suppression.decimals import decimals
 from sdcduck.methods.suppression.echelon import PRIME, inverse, multiply
 from sdcduck.methods.suppression.elimination import suppress_secondary
 from sdcduck.methods.suppression.nullspace import (
@@ -90,7 +90,7 @@ def test_decimals_without_a_basis_of_whole_numbers(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(decimals_module, "null_space", failing)
     iterative = decimals(x, space, PAPER.ravel(), seed=3)
     np.testing.assert_allclose(direct, iterative, atol=1e-8)
-    assert not len(check_decimals(x, iterative, published, [], tolerance=1e-9).not_whole)
+    assert not len(builders.check_decimals(x, iterative, published, [], tolerance=1e-9)[0])
     monkeypatch.setattr(decimals_module, "_LSMR_STEPS", 1)
     with pytest.raises(ValueError, match="could not be computed"):
         decimals(x, space, PAPER.ravel(), seed=3)

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from sdcduck.methods.synthesis.noise import bandwidth, bandwidths, group_borders
-from sdcduck.methods.synthesis.trees import leaf_diversity
+from sdcduck.methods.synthesis.trees import diversity
 
 
 def test_replicas_of_a_toy(con: duckdb.DuckDBPyConnection) -> None:
@@ -77,9 +77,10 @@ def test_uniques_of_the_two_halves_of_a_survey(
 
 
 def test_diversity_of_leaves() -> None:
-    leaves = [[0, 0, 0], [0, 0, 5], [5, 5]]
-    assert leaf_diversity(leaves, zero=0) == [None, 2, 1]
-    assert leaf_diversity(leaves, zero=0, count_zero=False) == [None, 1, 1]
+    """Of the donors 0 0 0, 0 0 5 and 5 5."""
+    donors, starts, sizes = np.array([0, 0, 0, 0, 0, 5, 5, 5]), np.array([0, 3, 6]), np.array([3, 3, 2])
+    assert diversity(donors, starts, sizes, 0, True).tolist() == [-1, 2, 1]
+    assert diversity(donors, starts, sizes, 0, False).tolist() == [-1, 1, 1]
 
 
 def test_diversity_is_that_of_the_leaves(con: duckdb.DuckDBPyConnection) -> None:

@@ -13,6 +13,7 @@ table says whether there is a row of it: ``v.person_id IS NULL``, ``count(v.pers
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -133,9 +134,7 @@ def _check(policies: list[Policy]) -> None:
     if policies[0].population is None or any(policy.population != policies[0].population for policy in policies):
         raise Refused("SDC035", "records of different units")
     check_alike(policies)
-    rows = 1
-    for policy in policies:
-        rows *= policy.privacy.contributions
+    rows = math.prod(policy.privacy.contributions for policy in policies)
     if rows > _MOST_ROWS:
         raise Refused("SDC081", f"a join in which a unit may have {rows} rows: {_MOST_ROWS} at most")
 

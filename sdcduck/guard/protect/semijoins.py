@@ -94,7 +94,11 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
         return None
     alias = join.this.alias_or_name
     if isinstance(join.args["on"].unnest(), exp.NullSafeEQ):
-        return _in_or_both_null(join) if join.kind in ("", "INNER") else None
+        if join.kind not in ("", "INNER") or _sides(join.args["on"].unnest(), [alias]) is None:
+            return None
+        query = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this))
+        query.set("where", exp.Where(this=join.args["on"]))
+        return exp.Exists(this=query)  # written as two by `_tie_by_equality`
     pairs: list[tuple[exp.Column, exp.Column]] = []
     narrowing: list[exp.Expr] = []
     beside: list[exp.Expr] = []
@@ -116,19 +120,6 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     query = exp.Select(expressions=[], from_=exp.From(this=join.this))
     found = exp.paren(exp.and_(*beside, in_rows(pairs, query, narrowing), copy=False), copy=False)
     return exp.Not(this=found) if join.kind == "ANTI" else found
-
-
-def _in_or_both_null(join: exp.Join) -> exp.Expr | None:
-    """One column of a join, that is equal or NULL on both sides."""
-    pair = _sides(join.args["on"].unnest(), [join.this.alias_or_name])
-    if pair is None:
-        return None
-    mine, other = pair
-    same = in_rows([pair], exp.Select(expressions=[], from_=exp.From(this=join.this.copy())), [])
-    none = exp.Select(expressions=[exp.Literal.number(1)], from_=exp.From(this=join.this))
-    none.set("where", exp.Where(this=exp.Is(this=mine, expression=exp.Null())))
-    missing = exp.and_(exp.Is(this=other.copy(), expression=exp.Null()), exp.Exists(this=none), copy=False)
-    return exp.paren(exp.or_(same, missing, copy=False), copy=False)
 
 
 def _picks_groups(join: exp.Join, select: exp.Select) -> bool:

@@ -22,6 +22,9 @@ from sdcduck.guard.protect.values import counts_values, is_of_values, number_by_
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.quoting import folded
 
+_OF_GROUPS = (statistic, number_by_values, quantile_of_values)
+"""Aggregates that are made of what is published for each group of values; the first that has an answer says it."""
+
 
 class Split:
     """What is written around the aggregates of a block, in terms of the released numbers."""
@@ -108,14 +111,10 @@ class Split:
             self.values[name] = number_of_values(self.scope, node, condition, self.released)
             self.described.worked_out(name, node)
             return released(name, node)
-        by_values = None
-        if self.scope.method.groups_tell:
-            by_values = statistic(self.scope, node, condition, self.released)
-        if by_values is None and self.scope.method.groups_tell:
-            by_values = number_by_values(self.scope, node, condition, self.released)
-        if by_values is None and self.scope.method.groups_tell:
-            by_values = quantile_of_values(self.scope, node, condition, self.released)
-        if by_values is not None:
+        for of_groups in _OF_GROUPS if self.scope.method.groups_tell else ():
+            by_values = of_groups(self.scope, node, condition, self.released)
+            if by_values is None:
+                continue
             name = f"_n{len(self.values)}"
             self.values[name] = by_values
             self.described.worked_out(name, node)

@@ -10,7 +10,6 @@ RegSDC does, would leave only two possible replicates where one dimension is ope
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from math import pi
 
 import numpy as np
@@ -28,18 +27,6 @@ WHOLE_DIGITS = 9
 WHOLE = 10.0**-WHOLE_DIGITS
 
 _LSMR_TURNS, _LSMR_STEPS = 12, 5000
-
-
-@dataclass(frozen=True)
-class DecimalCheck:
-    """The publication read back from its decimals: cells whose sum is not as it should be (indices, ascending).
-
-    not_whole: published cells with a sum that is not whole (lost precision). whole: suppressed cells that come out
-    whole, hence follow from the published ones (a leak of the suppression); worst are those that are primary.
-    """
-
-    not_whole: Ints
-    whole: Ints
 
 
 def decimals(
@@ -89,29 +76,6 @@ def residual_of(
     if isinstance(published, NullSpace):
         return _projected(published, values, check)
     return _projected_iteratively(x, cell_indices("published", published, x.columns), values, check)
-
-
-def regression_fit(
-    x: DummyMatrix, published: ArrayLike | NullSpace | ModularNullSpace, y: NDArray[np.integer]
-) -> Floats:
-    """yhat = H y (equation 5): the values that follow from the published cells alone; m floats."""
-    truth = np.asarray(y, dtype=np.float64)
-    fit: Floats = truth - residual_of(x, published, truth[:, None])[:, 0]
-    return fit
-
-
-def check_decimals(
-    x: DummyMatrix, values: Floats, published: ArrayLike, suppressed: ArrayLike, tolerance: float = 1e-5
-) -> DecimalCheck:
-    """Sums up the decimals for every cell: published ones must be whole in all replicates, the same whole number;
-    suppressed ones not (spec 2.4, self-check)."""
-    matrix = x.sparse()
-    sums = np.asarray(matrix.T @ values)
-    nearest = np.round(sums)
-    whole = (np.abs(sums - nearest) < tolerance).all(axis=1) & (nearest == nearest[:, :1]).all(axis=1)
-    shown = cell_indices("published", published, x.columns)
-    hidden = cell_indices("suppressed", suppressed, x.columns)
-    return DecimalCheck(np.sort(shown[~whole[shown]]), np.sort(hidden[whole[hidden]]))
 
 
 def _projected(space: NullSpace, values: Floats, check: Callable[[], object]) -> Floats:

@@ -175,21 +175,6 @@ def category_order(
     return order
 
 
-def leaf_diversity(leaves: list[list[int]], zero: int, *, count_zero: bool = True) -> list[int | None]:
-    """How many different values each leaf has; None for a leaf of zeros only.
-
-    >>> leaf_diversity([[0, 0, 0], [0, 0, 5], [5, 5]], zero=0)
-    [None, 2, 1]
-    >>> leaf_diversity([[0, 0, 0], [0, 0, 5], [5, 5]], zero=0, count_zero=False)
-    [None, 1, 1]
-    """
-    donors = np.array([code for leaf in leaves for code in sorted(leaf)], np.int32)
-    ends = np.cumsum([len(leaf) for leaf in leaves]).astype(np.int64)
-    starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-    found = diversity(donors, starts, np.diff(ends, prepend=0), zero, count_zero)
-    return [None if value < 0 else int(value) for value in found]
-
-
 @njit(cache=True)
 def diversity(donors, starts, sizes, zero, count_zero):  # type: ignore[no-untyped-def]
     """Different codes of each leaf, whose donors are sorted; -1 for a leaf that has the code ``zero`` only."""
