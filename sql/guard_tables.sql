@@ -40,8 +40,8 @@
 --|      tell a login too much with all that it was told before (one row a unit, a database in a file): 'precision' under
 --|      cell_key, as `least_error` says; under threshold 'atoms', where no group of fewer than `min_units` may be told apart by all
 --|      answers together, or 'pairwise', by any two of them; or 'rank', for sums and means of measures, too: by any two, and as far as the
---|      sum of such a group follows from all answers. NULL: 'precision' under cell_key where `secrets` are named, else what
---|      `sdc_sequence_default` says of the register: 'off' unless it was called
+--|      sum of such a group follows from all answers. NULL: what `sdc_sequence_default`
+--|      says of the register, and 'off' where it says nothing
 --| @arg least_error DOUBLE: of 'precision', the standard error with which an attacker by least squares would know the secrets of few
 --|      units, as a share of that of somebody who was told nothing: it does not fall below this. Of values of a measure it is a
 --|      share of that of somebody who was told one sum of them with its noise

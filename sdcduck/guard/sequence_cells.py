@@ -195,7 +195,8 @@ class Cells:
         for place in np.flatnonzero(asked.of_figures).tolist():
             figure = Figure.read(asked.of[place])
             for measure in figure.measures:
-                figures.setdefault(_name(figure.kind, measure), []).append(place)
+                for kind in ("all", "sum") if figure.kind == "all" else (figure.kind,):
+                    figures.setdefault(_name(kind, measure), []).append(place)
         return found | {name: self._of_figure(name, asked.some(places)) for name, places in figures.items()}
 
     def _of_secret(self, asked: Asked) -> dict[str, Answers]:
@@ -223,7 +224,10 @@ class Cells:
             raise Refused("SDC072", f"{self.policy.name} is not what it was when it was asked about before")
         by_cell = asked.sets.reshape(len(asked), len(self.sizes), self.values)
         inside: npt.NDArray[np.bool_] = np.asarray(by_cell.any(axis=2), dtype=np.bool_)
-        spread = self._of_counts(inside) if name in self._of_values else np.full(len(asked), self.of_sums)
+        if name in self._of_values:
+            spread = self._of_counts(inside)
+        else:
+            spread = np.array([0.0 if Figure.read(one).kind == "all" else self.of_sums for one in asked.of])
         number, cell = np.nonzero(inside)
         tagged, tag = np.nonzero(_tags(asked.keys()))
         numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
@@ -236,8 +240,8 @@ class Cells:
 
     @property
     def of_measures(self) -> list[str]:
-        """What is kept of the measures: sums, and how many have a value."""
-        return [*self._of_measures("sum"), *self._of_values]
+        """What is kept of the measures: sums, all that can be told of the values together, and how many have one."""
+        return [*self._of_measures("sum"), *self._of_measures("all"), *self._of_values]
 
     @property
     def _of_values(self) -> list[str]:

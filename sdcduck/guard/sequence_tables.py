@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 _BEFORE = "_sdc_cells_before"
 _EVERY = "_sdc_every_cell"
 _RECORDS = "_sdc_records"
-_OF_RELEASES = ("_sdc_here", "_sdc_before")
-"""Whether a unit is in a release, and the cell that it was in before."""
+_OF_RELEASES = ("_sdc_here", "_sdc_before", "_sdc_changed")
+"""Whether a unit is in a release, the cell that it was in before, and whether it came, went or changed in any."""
 
 Bits = npt.NDArray[np.bool_]
 """Sets: a row for each, and of it a truth value for each place of a cell and a value of the secret."""
@@ -197,7 +197,10 @@ def _goes_before(older: Policy, policy: Policy) -> bool:
 
 
 def _records(policy: Policy, older: Policy, depth: int) -> str:
-    """The statement that makes the table of units of a release and those before."""
+    """The statement that makes the table of units of a release and those before.
+
+    Whoever changed is taken for one unit of which all others are known: a published size might say that it is not few.
+    """
     cells, unit, key = f"{_BEFORE}_{depth}", identifier(policy.unit), identifier(str(policy.record_key))
     same = _known(older)
     if older.sequence.follows:
@@ -205,15 +208,21 @@ def _records(policy: Policy, older: Policy, depth: int) -> str:
         its_unit, its_key = "_sdc_unit", "_sdc_key"
     else:
         records, its_unit, its_key = identifier(older.name), identifier(older.unit), identifier(str(older.record_key))
+    was = "units._sdc_changed" if older.sequence.follows else "false"
+    shared = [name for name in _known(policy) if folded(name) in map(folded, _known(older))]
+    noted = "".join(f", units.{name} AS _sdc_was_{place}" for place, name in enumerate(shared))
+    moved = "".join(f" OR now.{name} IS DISTINCT FROM before._sdc_was_{place}" for place, name in enumerate(shared))
     joined = " AND ".join(f"units.{name} IS NOT DISTINCT FROM cells.{name}" for name in same) or "true"
     shown = "".join(f"now.{name}, " for name in _known(policy))
     return f"""CREATE OR REPLACE TEMP TABLE {_RECORDS}_{depth} AS
         WITH cells AS (SELECT DISTINCT {"".join(f"{name}, " for name in same)}_sdc_cell FROM {cells}),
         before AS (
-            SELECT units.{its_unit} AS _sdc_unit, units.{its_key} AS _sdc_key, cells._sdc_cell AS _sdc_before
+            SELECT units.{its_unit} AS _sdc_unit, units.{its_key} AS _sdc_key, cells._sdc_cell AS _sdc_before,
+                {was} AS _sdc_was{noted}
             FROM {records} AS units JOIN cells ON {joined}
         )
         SELECT {shown}now.{unit} IS NOT NULL AS _sdc_here, before._sdc_before,
+            (now.{unit} IS NULL OR before._sdc_before IS NULL OR before._sdc_was{moved}) AS _sdc_changed,
             coalesce(now.{unit}, before._sdc_unit) AS _sdc_unit, coalesce(now.{key}, before._sdc_key) AS _sdc_key
         FROM {identifier(policy.name)} AS now FULL JOIN before ON now.{unit} = before._sdc_unit"""
 
@@ -230,6 +239,8 @@ def _table_of_cells(policy: Policy, into: str, hidden: Sequence[str], others: Se
     values = ", ".join(hidden)
     each = " CROSS JOIN ".join(f"(SELECT DISTINCT {name} FROM {table})" for name in hidden)
     shown = "".join(f"{name}, " for name in others)
+    size = "greatest(coalesce(_sdc_published, 0), 1)"
+    size = f"CASE WHEN _sdc_changed THEN 1 ELSE {size} END" if records else size
     order = ", ".join(f"{name} NULLS LAST" for name in others) or "1"
     if policy.sequence.is_exact:
         published = "count(*)"
@@ -247,7 +258,7 @@ def _table_of_cells(policy: Policy, into: str, hidden: Sequence[str], others: Se
                 AS _sdc_value
             FROM {each}
         ), cells AS (
-            SELECT {shown} greatest(coalesce(_sdc_published, 0), 1) AS _sdc_size,
+            SELECT {shown} {size} AS _sdc_size,
                 row_number() OVER (ORDER BY {order}) - 1 AS _sdc_cell
             FROM (SELECT {shown} {published} AS _sdc_published FROM {records or table} {"GROUP BY ALL" if others else ""})
         ), places AS (

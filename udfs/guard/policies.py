@@ -102,8 +102,7 @@ def plan_protect(
     policy = replace(policy, privacy=privacy, one_row_per_unit=alone and privacy.contributions == 1)  # as declared
     check_privacy(cursor, table, policy)
     check_beside_private(cursor, policy)
-    mode = mode_of(cursor, sequence, method, secrets)
-    limit = read_sequence(mode, least_error, secrets, on_breach, policy)
+    limit = read_sequence(mode_of(cursor, sequence, method), least_error, secrets, on_breach, policy)
     limit = replace(limit, granted=read_granted(cursor, granted, table.text, limit))
     limit = replace(limit, follows=read_follows(cursor, follows, table, policy, limit))
     if limit.holds:

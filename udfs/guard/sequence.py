@@ -34,21 +34,16 @@ _RULE = "sequence by default"
 """The setting of a register whose policies limit what is told unless they say otherwise (`sdc_sequence_default`)."""
 
 
-def mode_of(
-    cursor: duckdb.DuckDBPyConnection, mode: str | None, method: str, secrets: Sequence[str] | None
-) -> str:  # fmt: skip
-    """How a policy limits what is told that does not say so: where it names secrets, or the register wants it."""
-    if mode is not None:
-        return mode
-    wanted = catalog.setting(cursor, _RULE) is not None
-    if method == "cell_key":
-        return "precision" if secrets or wanted else "off"
-    if wanted and method == "rounding":
+def mode_of(cursor: duckdb.DuckDBPyConnection, mode: str | None, method: str) -> str:
+    """How a policy limits what is told: as it says, or as the register wants it of policies that do not."""
+    if mode is not None or catalog.setting(cursor, _RULE) is None:
+        return mode or "off"
+    if method == "rounding":
         raise SDCError(
             "argument 'sequence': policies of this register limit what is told (sdc_sequence_default), and method := "
             "'rounding' cannot; say sequence := 'off'"
         )
-    return "atoms" if wanted and method == "threshold" else "off"
+    return {"cell_key": "precision", "threshold": "atoms"}.get(method, "off")
 
 
 def read_sequence(
