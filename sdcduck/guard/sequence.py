@@ -200,6 +200,7 @@ class Sequences:
             "verdict": "refused" if refuses else "breach" if would.breach else "answered",
             "places": cells.places, "sets": _written(asked.sets[new]),
             "dimensions": list(policy.dimensions), "secrets": list(policy.sequence.secrets),
+            "measures": list(policy.measures),
         }  # fmt: skip
         if any(asked.of[place] for place in new):
             entry |= {"of": _text_of([asked.of[place] for place in new]), "of_sums": cells.of_sums}
@@ -264,8 +265,8 @@ class Sequences:
         if asked not in self._before:
             if len(self._before) >= _MOST_EPOCHS:
                 self._before.clear()
-            known = "dimensions" in line  # an older version did not write it
-            self._before[asked] = before(cells, line["dimensions"], line["secrets"], line["epoch"]) if known else None
+            known = "measures" in line  # an older version did not write it
+            self._before[asked] = before(cells, line) if known else None
         found = self._before[asked]
         translated = None if found is None else found.sets(sets)
         if translated is None:

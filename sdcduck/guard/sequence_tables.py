@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import duckdb
 import numpy as np
@@ -58,21 +58,21 @@ class Before:
         return some if (some == every).all() else None
 
 
-def before(cells: Cells, dimensions: Sequence[str], secrets: Sequence[str], epoch: str) -> Before | None:
-    """The cells that a policy had with other dimensions; None: they are not those of that epoch.
+def before(cells: Cells, line: Mapping[str, Any]) -> Before | None:
+    """The cells that a policy had with other dimensions when a line was written; None: they are not those of its epoch.
 
     A place of before and one of now have units in common where all dimensions that both have are the same. What tells
     of other secrets was not written down, so these must be the same.
     """
-    policy = cells.policy
+    policy, dimensions, secrets = cells.policy, line["dimensions"], line["secrets"]
     if {folded(name) for name in secrets} != {folded(name) for name in policy.sequence.secrets}:
         return None
-    other = replace(policy, dimensions=tuple(dimensions))
+    other = replace(policy, dimensions=tuple(dimensions), measures=tuple(line["measures"]))
     try:
         found = counted(cells.cursor, other, _BEFORE, cells.least_variance)
     except duckdb.Error:  # a column is not there any more
         return None
-    if found.epoch != epoch:
+    if found.epoch != line["epoch"]:
         return None
     same = {folded(name) for name in dimensions} & {folded(name) for name in policy.dimensions}
     joined = " AND ".join(
@@ -110,7 +110,12 @@ def counted(
     [(places, values, digest)] = cursor.execute(
         f"SELECT count(*), count(DISTINCT _sdc_value), md5(coalesce({listed}, '')) FROM {into} AS _sdc_row"
     ).fetchall()
-    declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
+    # Whose secret or value is another one is in the same cell, and in sets of which the numbers are others now.
+    values_of = [*hidden, *(identifier(name) for name in sorted(policy.measures, key=folded))]
+    who = ", ".join(identifier(name) for name in (policy.unit, policy.record_key) if name is not None)
+    every = f"SELECT bit_xor(hash({who}, {', '.join(values_of)}))::VARCHAR FROM {identifier(policy.name)}"
+    [(records_now,)] = cursor.execute(every).fetchall()
+    declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest, records_now]
     declared += [policy.sequence.granted] if policy.sequence.granted else []
     return Counted(places, values, hashlib.sha256(json.dumps(declared).encode()).hexdigest())
 
