@@ -9,7 +9,6 @@ whether somebody is in them or not: a group of nobody looks like one of few (`ma
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -19,11 +18,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sdcduck.catalog import Policy, policies, stored_ptable
-from sdcduck.guard.protect.inner_cells import CELLS, PLACE, Figure
+from sdcduck.guard.protect.inner_cells import PLACE, Figure
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.sequence_tables import Bits, Release, with_releases
 from sdcduck.guard.worth import Law
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import folded, identifier
 
 if TYPE_CHECKING:
     from sdcduck.methods.sequence.exact import ExactAnswers, Isolated

@@ -115,7 +115,14 @@ def counted(
     who = ", ".join(identifier(name) for name in (policy.unit, policy.record_key) if name is not None)
     every = f"SELECT bit_xor(hash({who}, {', '.join(values_of)}))::VARCHAR FROM {identifier(policy.name)}"
     [(records_now,)] = cursor.execute(every).fetchall()
-    declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest, records_now]
+    declared = [
+        sorted(map(folded, policy.dimensions)),
+        policy.role,
+        policy.sequence.mode,
+        variance,
+        digest,
+        records_now,
+    ]
     declared += [policy.sequence.granted] if policy.sequence.granted else []
     return Counted(places, values, hashlib.sha256(json.dumps(declared).encode()).hexdigest())
 
@@ -185,7 +192,9 @@ def _joint(
     cursor.execute(_records(policy, older, depth))
     now = counted(cursor, policy, into, variance, f"{_RECORDS}_{depth}")
     if now.values != found.values:
-        raise Refused("SDC060", f"{policy.name}: the release that it follows has other values of the secret, sdc_protect")
+        raise Refused(
+            "SDC060", f"{policy.name}: the release that it follows has other values of the secret, sdc_protect"
+        )
     every = f"SELECT coalesce(_sdc_before * {found.values} + _sdc_value, -1) AS of FROM {into} ORDER BY {PLACE}"
     of = np.asarray(cursor.execute(every).fetchnumpy()["of"], dtype=np.int64)
     return now, Release(older, found.epoch, of, earlier)
@@ -244,6 +253,7 @@ def _table_of_cells(policy: Policy, into: str, hidden: Sequence[str], others: Se
     values = ", ".join(hidden)
     each = " CROSS JOIN ".join(f"(SELECT DISTINCT {name} FROM {table})" for name in hidden)
     shown = "".join(f"{name}, " for name in others)
+    grouped = "GROUP BY ALL" if others else ""
     size = "greatest(coalesce(_sdc_published, 0), 1)"
     size = f"CASE WHEN _sdc_changed THEN 1 ELSE {size} END" if records else size
     order = ", ".join(f"{name} NULLS LAST" for name in others) or "1"
@@ -265,7 +275,7 @@ def _table_of_cells(policy: Policy, into: str, hidden: Sequence[str], others: Se
         ), cells AS (
             SELECT {shown} {size} AS _sdc_size,
                 row_number() OVER (ORDER BY {order}) - 1 AS _sdc_cell
-            FROM (SELECT {shown} {published} AS _sdc_published FROM {records or table} {"GROUP BY ALL" if others else ""})
+            FROM (SELECT {shown} {published} AS _sdc_published FROM {records or table} {grouped})
         ), places AS (
             SELECT cells.*, values_of.*, _sdc_cell * (SELECT count(*) FROM values_of) + _sdc_value AS {PLACE}
             FROM cells CROSS JOIN values_of

@@ -39,7 +39,9 @@ def sets(guard: Guard) -> int:
     return int(guard.sql("SHOW sdc_sequence", user="ann").to_pylist()[0]["sets"])
 
 
-@pytest.mark.parametrize("figure", ["median(income)", "quantile_cont(income, 0.9)", "stddev(income)", "var_pop(income)"])
+@pytest.mark.parametrize(
+    "figure", ["median(income)", "quantile_cont(income, 0.9)", "stddev(income)", "var_pop(income)"]
+)
 def test_a_group_less_one_person_is_not_looked_at(guard: Guard, figure: str) -> None:
     """Two medians of which one is without a single person: exact numbers would tell what this one has."""
     assert outcome(guard, f"SELECT {figure} FROM people WHERE a = 0") == "answered"

@@ -14,7 +14,7 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.declared import planner
 from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import folded, identifier
-from sdcduck.udfs.arguments import choice, needed, wrong
+from sdcduck.udfs.arguments import choice, wrong
 from sdcduck.udfs.source import Source
 
 _MODES = ("off", "precision", "atoms", "pairwise", "rank")
@@ -30,7 +30,7 @@ _OF_ONE_FORM = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "TIME", "TINYINT", "S
                 "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "DECIMAL", "ENUM", "UUID")  # fmt: skip
 
 
-_RULE = "sequence by default"
+_RULE = "default of sequence"
 """The setting of a register whose policies limit what is told unless they say otherwise (`sdc_sequence_default`)."""
 
 
@@ -173,11 +173,14 @@ def _check_units_of(
         )
     if row[2]:
         raise SDCError(
-            f"argument 'follows': {row[2]:,} units have another value of {' or '.join(alike)} in '{older.name}', so that what was "
-            "told of it is about something else; a new survey of the same people is a policy of its own"
+            f"argument 'follows': {row[2]:,} units have another value of {' or '.join(alike)} in '{older.name}', so that "
+            "what was told of it is about something else; a new survey of the same people is a policy of its own"
         )
     for name in limit.secrets:
-        here, there = f"SELECT {identifier(name)} FROM {table.sql}", f"SELECT {identifier(name)} FROM {identifier(older.name)}"
+        here, there = (
+            f"SELECT {identifier(name)} FROM {table.sql}",
+            f"SELECT {identifier(name)} FROM {identifier(older.name)}",
+        )
         other = f"SELECT count(*) FROM (({here} EXCEPT {there}) UNION ALL ({there} EXCEPT {here}))"
         if catalog.first_row(cursor, other) != (0,):
             raise SDCError(f"argument 'follows': '{name}' has other values in '{older.name}'")
@@ -261,18 +264,20 @@ def _check_values(
         )
 
 
-def plan_sequence_default(session: Session, holds: bool | None) -> Rows:  # noqa: FBT001
+def plan_sequence_default(session: Session, holds: bool | None) -> Rows:
     """``sdc_sequence_default``: stores it."""
-    wanted, cursor = needed(holds, "holds", "say true or false"), session.cursor()
+    if holds is None:
+        raise wrong("holds", "be true or false", "true")
+    cursor = session.cursor()
     if catalog.is_read_only(cursor):
         raise SDCError("what policies do by default is stored in the database, which is open for reading only")
 
     def store() -> pa.Table:
-        if wanted:
+        if holds:
             catalog.set_setting(session.cursor(), _RULE, "on")
         else:
             session.cursor().execute("DELETE FROM sdc.settings WHERE name = ?", [_RULE])
-        return pa.table({"holds": [wanted]})
+        return pa.table({"holds": [holds]})
 
     return Rows(store)
 
