@@ -1,8 +1,8 @@
 """The tables of inner cells of policies that limit the sequence of answers: of now, and of before.
 
 A policy may follow another (`sdc_protect(.., follows := 'people_2025')`): its records are a later release of the same
-units. Its cells are then the combinations of its dimensions *and* of the cell of the earlier release that a unit was in,
-or that it was in none: who was corrected, came or went stands in cells of their own. So what was told of the earlier
+units. Its cells are then the combinations of its dimensions *and* of the cell of the earlier release that a unit was
+in, or that it was in none: who was corrected, came or went stands in cells of their own. So what was told of the earlier
 release are sets of these cells, too, and what two releases tell of a changed unit together is looked at.
 """
 
@@ -215,13 +215,17 @@ def _records(policy: Policy, older: Policy, depth: int) -> str:
 
     Whoever changed is taken for one unit of which all others are known: a published size might say that it is not few.
     """
-    cells, unit, key = f"{_BEFORE}_{depth}", identifier(policy.unit), identifier(str(policy.record_key))
+    cells, unit, key = f"{_BEFORE}_{depth}", identifier(str(policy.unit)), identifier(str(policy.record_key))
     same = _known(older)
     if older.sequence.follows:
         records, same = f"{_RECORDS}_{depth - 1}", [*same, *_OF_RELEASES]
         its_unit, its_key = "_sdc_unit", "_sdc_key"
     else:
-        records, its_unit, its_key = identifier(older.name), identifier(older.unit), identifier(str(older.record_key))
+        records, its_unit, its_key = (
+            identifier(older.name),
+            identifier(str(older.unit)),
+            identifier(str(older.record_key)),
+        )
     was = "units._sdc_changed" if older.sequence.follows else "false"
     shared = [name for name in _known(policy) if folded(name) in map(folded, _known(older))]
     noted = "".join(f", units.{name} AS _sdc_was_{place}" for place, name in enumerate(shared))

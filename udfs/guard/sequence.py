@@ -158,7 +158,7 @@ def _check_units_of(
     differ = [f"one.{identifier(name)} IS DISTINCT FROM other.{identifier(name)}" for name in alike]
     keys = f"one.{identifier(str(policy.record_key))} IS DISTINCT FROM other.{identifier(str(older.record_key))}"
     both = f"""{table.sql} AS one JOIN {identifier(older.name)} AS other
-        ON one.{identifier(policy.unit)} = other.{identifier(older.unit)}"""
+        ON one.{identifier(str(policy.unit))} = other.{identifier(str(older.unit))}"""
     row = catalog.first_row(
         cursor,
         f"SELECT count(*), count(*) FILTER ({keys}), count(*) FILTER ({' OR '.join(differ)}) FROM {both}",
@@ -173,7 +173,7 @@ def _check_units_of(
         )
     if row[2]:
         raise SDCError(
-            f"argument 'follows': {row[2]:,} units have another value of {' or '.join(alike)} in '{older.name}', so that "
+            f"argument 'follows': {row[2]:,} units have another value of {' or '.join(alike)} in '{older.name}': "
             "what was told of it is about something else; a new survey of the same people is a policy of its own"
         )
     for name in limit.secrets:
