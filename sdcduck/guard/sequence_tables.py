@@ -2,8 +2,8 @@
 
 A policy may follow another (`sdc_protect(.., follows := 'people_2025')`): its records are a later release of the same
 units. Its cells are then the combinations of its dimensions *and* of the cell of the earlier release that a unit was
-in, or that it was in none: who was corrected, came or went stands in cells of their own. So what was told of the earlier
-release are sets of these cells, too, and what two releases tell of a changed unit together is looked at.
+in, or that it was in none: who was corrected, came or went stands in cells of their own. So what was told of the
+earlier release are sets of these cells, too, and what two releases tell of a changed unit together is looked at.
 """
 
 from __future__ import annotations
