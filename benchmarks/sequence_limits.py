@@ -32,7 +32,7 @@ from sdcduck.guard import Guard
 from sdcduck.methods.sequence.attacker import right_at_error
 from sdcduck.pictures.svg import COLOURS, Panel, Picture, Scale, picture
 
-LIMITS = (0.95, 0.9, 0.8, 0.7, 0.6, 0.5)
+LIMITS = (0.95, 0.9, 0.8, 0.75, 0.7, 0.6, 0.5)
 DEFAULT = 0.8
 COLUMNS = ("grade", "branch", "race", "hispanic", "rank")
 """Dimensions beside the secret."""

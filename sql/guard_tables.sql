@@ -1,6 +1,6 @@
 -- Table functions that declare policies. They call Python while a statement is bound.
 
---| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := 'off', least_error := 0.8, secrets := [], on_breach := 'refuse', granted := NULL, epsilon := NULL, delta := 0, per_question := NULL, domains := NULL, neighbours := 'replace', contributions := 1, ledger := 'policy', epsilon_per := NULL, objective := 'volume', noise := 'least') -> TABLE
+--| sdc_protect(tbl, unit := NULL, record_key := 'record_key', dimensions := [], measures := [], method := 'cell_key', ptable := 'default', magnitude_ptable := 'default_magnitude', min_units := NULL, base := 3, publication := NULL, population := NULL, role := '', preview := NULL, bounds := NULL, bands := NULL, owned := NULL, units := NULL, sequence := NULL, least_error := 0.8, secrets := [], on_breach := 'refuse', granted := NULL, follows := NULL, epsilon := NULL, delta := 0, per_question := NULL, domains := NULL, neighbours := 'replace', contributions := 1, ledger := 'policy', epsilon_per := NULL, objective := 'volume', noise := 'least') -> TABLE
 --| Declares a table or view as unit-level records, and how questions about it are answered.
 --|
 --| Nothing changes for whoever holds the connection. `sdcduck.open_guard(con)` answers analysts under the policy: they see the
@@ -40,7 +40,8 @@
 --|      tell a login too much with all that it was told before (one row a unit, a database in a file): 'precision' under
 --|      cell_key, as `least_error` says; under threshold 'atoms', where no group of fewer than `min_units` may be told apart by all
 --|      answers together, or 'pairwise', by any two of them; or 'rank', for sums and means of measures, too: by any two, and as far as the
---|      sum of such a group follows from all answers
+--|      sum of such a group follows from all answers. NULL: what `sdc_sequence_default`
+--|      says of the register, and 'off' where it says nothing
 --| @arg least_error DOUBLE: of 'precision', the standard error with which an attacker by least squares would know the secrets of few
 --|      units, as a share of that of somebody who was told nothing: it does not fall below this. Of values of a measure it is a
 --|      share of that of somebody who was told one sum of them with its noise
@@ -49,6 +50,8 @@
 --| @arg on_breach VARCHAR: 'refuse' such a question, or answer it and 'log' it (`sdc_sequence`)
 --| @arg granted VARCHAR: of 'precision', what is published of the table anyway, as the guard answers it: a query of counts and sums, or the
 --|      name of one that is stored (`sdc_publication`). Everybody is taken to know it, and `least_error` limits what other answers add
+--| @arg follows VARCHAR: of 'precision', the table of an earlier release of the same units, with a policy of the same secrets: what a login was
+--|      told of that one is counted, and that one tells nothing new of the secrets any more
 --| @arg epsilon DOUBLE: what the answers to all questions of everybody may cost together (dp)
 --| @arg delta DOUBLE: the probability that is left out of that, far below one part in the number of people; 0: none, with Laplace
 --|      noise, of which few questions are answered (dp)
@@ -96,6 +99,23 @@
 --| name   | columns
 --| -------+--------
 --| visits |       3
+--| @source this project
+
+--| sdc_sequence_default(holds) -> TABLE
+--| Says whether policies that are declared from now on limit what all answers together tell a login, unless they say otherwise.
+--|
+--| With true `sdc_protect(..)` without `sequence` stands for 'precision' under cell_key and 'atoms' under threshold, and is refused where that
+--| cannot be: until `secrets` are named, where a unit has several rows, under rounding, in a database without a file. `sequence := 'off'` goes on
+--| saying that a policy has no limit. Under suppression and dp it changes nothing, and neither do policies that are declared already.
+--|
+--| @arg holds BOOLEAN: whether they do
+--| @column holds BOOLEAN: as it is now
+--| @example
+--| FROM sdc_sequence_default(false);
+--| @output
+--| holds
+--| ------
+--| false
 --| @source this project
 
 --| sdc_unprotect(tbl, role := '') -> TABLE

@@ -50,6 +50,8 @@ class SequenceLimit:
         secrets: the columns that nobody should learn of a unit.
         on_breach: 'refuse' or 'log'.
         granted: the query of what is published anyway; empty: nothing is.
+        follows: the earlier releases of the same units, the last one first.
+        followed_by: the later release; empty: there is none.
     """
 
     mode: str = "off"
@@ -57,6 +59,8 @@ class SequenceLimit:
     secrets: tuple[str, ...] = ()
     on_breach: str = "refuse"
     granted: str = ""
+    follows: tuple[str, ...] = ()
+    followed_by: str = ""
 
     @property
     def holds(self) -> bool:
@@ -228,7 +232,11 @@ def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
             publication, count_column, one_row_per_unit, population, role, complete, records, preview in rows
     ]  # fmt: skip
     every = [_of_kinds(policy, kinds.get((policy.name, policy.role), ())) for policy in found]
-    limited = [_of_sequence(policy, sequences.get((policy.name, policy.role))) for policy in every]
+    later = {(limit.follows[0], role): name for (name, role), (_, limit) in sequences.items() if limit.follows}
+    limited = [
+        _of_sequence(policy, sequences.get((policy.name, policy.role)), later.get((policy.name, policy.role), ""))
+        for policy in every
+    ]
     counted = [replace(policy, questions=budgets.get(_budget_of(policy.name, policy.role))) for policy in limited]
     private = _stored_privacy(stored)
     return [_of_privacy(policy, private.get((policy.name, policy.role))) for policy in counted]
@@ -245,11 +253,11 @@ def _of_kinds(policy: Policy, kinds: tuple[Kind, ...]) -> Policy:
     )
 
 
-def _of_sequence(policy: Policy, stored: tuple[str, SequenceLimit] | None) -> Policy:
+def _of_sequence(policy: Policy, stored: tuple[str, SequenceLimit] | None, later: str) -> Policy:
     """A policy with what it limits of the sequence of answers."""
     if stored is None or _part_of(policy) is not None:
         return policy
-    part, limit = stored
+    part, limit = stored[0], replace(stored[1], followed_by=later)
     if policy.method == "threshold":
         return replace(policy, unit=part, sequence=limit)
     return replace(policy, record_key=part, sequence=limit)
@@ -320,7 +328,7 @@ def _stored_sequences(settings: Mapping[str, str]) -> dict[tuple[str, str], tupl
             stored["unit"] if "unit" in stored else stored["record_key"],
             SequenceLimit(
                 stored["mode"], float(stored["least_error"]), tuple(stored["secrets"]), stored["on_breach"],
-                stored.get("granted", ""),
+                stored.get("granted", ""), tuple(stored.get("follows", ())),
             ),
         )
         for stored in _values(settings, _SEQUENCE)
@@ -448,6 +456,7 @@ def store_policy(con: duckdb.DuckDBPyConnection, policy: Policy, definition: Def
                 {"name": policy.name, "role": policy.role, hidden: _part_of(policy), **of_limit}
                 | {"secrets": list(limit.secrets)}
                 | ({"granted": limit.granted} if limit.granted else {})
+                | ({"follows": list(limit.follows)} if limit.follows else {})
             )
             set_setting(con, _sequence_of(policy.name, policy.role), stored)
         if policy.privacy.holds:

@@ -123,11 +123,16 @@ def _noise_differs(con: duckdb.DuckDBPyConnection, one: Policy, mine: Kind, othe
 
 def _counted(one: Policy, other: Policy) -> str | None:
     """What one of two policies counts, of what is told under it, and not of what is told under the other one."""
-    if one.sequence.holds or other.sequence.holds:
+    if (one.sequence.holds or other.sequence.holds) and not (_follows(one, other) or _follows(other, one)):
         return "sequence: one policy counts what its own answers tell"
     if one.privacy.holds or other.privacy.holds:
         return "method := 'dp': a policy counts what its own answers cost"
     return None
+
+
+def _follows(one: Policy, other: Policy) -> bool:
+    """Whether a policy counts what was told under another one, of an earlier release of its records."""
+    return folded(other.name) in map(folded, one.sequence.follows) and one.role == other.role
 
 
 def _shared(mine: Read, theirs: Read, public: set[Table]) -> tuple[list[Table], list[str]]:

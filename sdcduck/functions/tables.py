@@ -1045,9 +1045,9 @@ def protect(
     magnitude_ptable: str = "default_magnitude", min_units: int | Mapping[str, Any] | None = None, base: int = 3,
     publication: str | None = None, population: str | None = None, role: str = "", preview: str | None = None,
     bounds: Mapping[str, Any] | None = None, bands: Mapping[str, Any] | None = None,
-    owned: Mapping[str, Any] | None = None, units: Sequence[str] | None = None, sequence: str = "off",
+    owned: Mapping[str, Any] | None = None, units: Sequence[str] | None = None, sequence: str | None = None,
     least_error: float = 0.8, secrets: Sequence[str] = (), on_breach: str = "refuse", granted: str | None = None,
-    epsilon: float | None = None, delta: float = 0, per_question: float | None = None,
+    follows: str | None = None, epsilon: float | None = None, delta: float = 0, per_question: float | None = None,
     domains: Mapping[str, Any] | str | None = None, neighbours: str = "replace", contributions: int = 1,
     ledger: str = "policy", epsilon_per: str | None = None, objective: str = "volume", noise: str = "least"
 ) -> DuckDBPyRelation:
@@ -1408,6 +1408,12 @@ def sequence_check(
     min_units: float = 3, least_error: float = 0.8, on_breach: str = "refuse"
 ) -> DuckDBPyRelation:
     """What each question of a sequence would be told, if a limit were set on what all answers together teach."""
+
+
+@table_function("sdc_sequence_default")
+def sequence_default(con: DuckDBPyConnection, /, holds: bool) -> DuckDBPyRelation:
+    """Says whether policies that are declared from now on limit what all answers together tell a login, unless they say
+    otherwise."""
 
 
 @table_function("sdc_sequence_forget")
@@ -1925,14 +1931,15 @@ __all__ = [
     "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link",
     "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "releases",
     "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets",
-    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_forget",
-    "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample", "substitute_subsample_report", "suda",
-    "suda_contributions", "summary_risk", "suppress", "survival_table", "synth_correlations", "synth_diversity",
-    "synth_diversity_records", "synth_dp", "synth_dp_budget", "synth_dp_budgets", "synth_dp_ledger",
-    "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights", "synth_model", "synth_models", "synth_moments",
-    "synth_records", "synth_replicas", "synth_table", "t_closeness", "t_closeness_classes", "table_risk_utility", "tau",
-    "tau_observed", "tcap", "tcap_records", "text_mask", "text_risk", "text_risk_documents", "trend_concordance",
-    "trips_check", "trips_ends", "trips_flows", "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize",
-    "tstr", "tune", "unique_share", "unprotect", "unsafe_combinations", "users", "utility_columns", "utility_profile",
-    "utility_regression", "utility_tables", "write_table", "write_tau_argus",
+    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_default",
+    "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
+    "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "survival_table",
+    "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
+    "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
+    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
+    "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",
+    "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows", "trips_grid",
+    "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
+    "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression", "utility_tables",
+    "write_table", "write_tau_argus",
 ]

@@ -50,6 +50,8 @@ class Steps:
         """What is added up, where a limit on the sequence of answers is about sums, too."""
         self.summed: dict[tuple[str, str, str], None] = {}
         """The same under noise, with the condition for the records that are added up, and what the noise goes by."""
+        self.looked_at: dict[tuple[str, str], None] = {}
+        """Values of which something is told that is no sum, with the condition for their records."""
 
     def call(self, sql: str) -> str:
         """A call over records: the SQL of the column that it becomes."""

@@ -26,10 +26,12 @@ import pyarrow as pa
 from sdcduck.catalog import Policy
 from sdcduck.catalog.chained_file import ChainBroken, Held, Line, Reached
 from sdcduck.catalog.knowledge_files import KnowledgeFile
+from sdcduck.guard.protect.inner_cells import Figure
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Counted, Rewritten
 from sdcduck.guard.running import Limited, Parameters, watched
-from sdcduck.guard.sequence_cells import Asked, Before, Bits, Cells, Known, before, made
+from sdcduck.guard.sequence_cells import Asked, Cells, Known, made
+from sdcduck.guard.sequence_tables import Before, Bits, before
 from sdcduck.guard.worth import Law
 from sdcduck.quoting import folded
 
@@ -182,6 +184,8 @@ class Sequences:
         new = sorted(place for row, place in every.items() if row not in told.seen)
         if not new:
             return
+        if policy.sequence.followed_by:
+            raise Refused("SDC071", f"{policy.sequence.followed_by} is a later release: ask about that")
         known = told.known or cells.nothing()
         would = known.would(asked.some(new), policy)
         refuses = would.breach and policy.sequence.on_breach == "refuse"
@@ -196,6 +200,7 @@ class Sequences:
             "verdict": "refused" if refuses else "breach" if would.breach else "answered",
             "places": cells.places, "sets": _written(asked.sets[new]),
             "dimensions": list(policy.dimensions), "secrets": list(policy.sequence.secrets),
+            "measures": list(policy.measures),
         }  # fmt: skip
         if any(asked.of[place] for place in new):
             entry |= {"of": _text_of([asked.of[place] for place in new]), "of_sums": cells.of_sums}
@@ -216,12 +221,15 @@ class Sequences:
         if told is None or told.policy != policy or told.epoch != cells.epoch:
             told = self._told[asked] = Told(policy, cells.epoch)
         try:
+            names = {folded(policy.name), *map(folded, policy.sequence.follows)}
             told.place, lines = held.lines(told.place)
-            mine = [line for line in lines if line.get("policy") == folded(policy.name)]
-            anew = [place for place, line in enumerate(mine, 1) if line["verdict"] == "forgotten"]
-            if anew:
-                mine, told.seen, told.refused, told.known = mine[anew[-1] :], set(), set(), None
-            for line in mine:
+            mine = [line for line in lines if line.get("policy") in names]
+            if any(line["verdict"] == "forgotten" for line in mine):
+                told = self._told[asked] = Told(policy, cells.epoch)
+                told.place, lines = held.lines()
+                mine = [line for line in lines if line.get("policy") in names]
+            begin = {line["policy"]: place for place, line in enumerate(mine) if line["verdict"] == "forgotten"}
+            for line in (line for place, line in enumerate(mine) if place > begin.get(line["policy"], -1)):
                 self._learn(policy, cells, told, line)
         except BaseException:
             del self._told[asked]
@@ -230,9 +238,12 @@ class Sequences:
 
     def _learn(self, policy: Policy, cells: Cells, told: Told, line: Line) -> None:
         sets = _read_back(line["sets"], line["places"])
-        if line["epoch"] != cells.epoch:
+        of = tuple(_list_of(line["of"])) if "of" in line else ("",) * len(sets)
+        if line["policy"] != folded(policy.name) and cells.earlier is not None:
+            sets, of = cells.earlier.told(line, sets), tuple(Figure.at(one, line["policy"]) for one in of)
+        elif line["epoch"] != cells.epoch:
             sets = self._translated(policy, cells, line, sets)
-        asked = Asked(sets, tuple(_list_of(line["of"])) if "of" in line else ("",) * len(sets))
+        asked = Asked(sets, of)
         if line.get("of_sums", cells.of_sums) != cells.of_sums:
             raise Refused("SDC072", f"{policy.name}: its sums have another noise than when it was asked about before")
         told.known = told.known or cells.nothing()
@@ -254,8 +265,8 @@ class Sequences:
         if asked not in self._before:
             if len(self._before) >= _MOST_EPOCHS:
                 self._before.clear()
-            known = "dimensions" in line  # an older version did not write it
-            self._before[asked] = before(cells, line["dimensions"], line["secrets"], line["epoch"]) if known else None
+            known = "measures" in line  # an older version did not write it
+            self._before[asked] = before(cells, line) if known else None
         found = self._before[asked]
         translated = None if found is None else found.sets(sets)
         if translated is None:

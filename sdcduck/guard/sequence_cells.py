@@ -9,7 +9,6 @@ whether somebody is in them or not: a group of nobody looks like one of few (`ma
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,11 +17,12 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from sdcduck.catalog import Policy, stored_ptable
-from sdcduck.guard.protect.inner_cells import CELLS, PLACE, Figure
+from sdcduck.catalog import Policy, policies, stored_ptable
+from sdcduck.guard.protect.inner_cells import PLACE, Figure
 from sdcduck.guard.refusals import Refused
+from sdcduck.guard.sequence_tables import Bits, Release, with_releases
 from sdcduck.guard.worth import Law
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import folded, identifier
 
 if TYPE_CHECKING:
     from sdcduck.methods.sequence.exact import ExactAnswers, Isolated
@@ -30,12 +30,8 @@ if TYPE_CHECKING:
     from sdcduck.methods.sequence.knowledge import Would as WouldKnow
     from sdcduck.methods.sequence.sums import ExactSums, Follows
 
-_BEFORE = "_sdc_cells_before"
 _TAGS = 128
 _MOST_CELLS = 200_000
-
-Bits = npt.NDArray[np.bool_]
-"""Sets: a row for each, and of it a truth value for each place of a cell and a value of the secret."""
 
 
 @dataclass(frozen=True)
@@ -128,6 +124,7 @@ class Cells:
         granted: what everybody knows, as `Knowledge` has it in bytes; None: nothing.
         free: the sets of it.
         least_variance: of the p-table, by which the epoch knows it.
+        earlier: the release before, and where its cells are among these; None: there is none.
     """
 
     cursor: duckdb.DuckDBPyConnection
@@ -141,6 +138,7 @@ class Cells:
     granted: bytes | None = None
     free: frozenset[bytes] = frozenset()
     least_variance: float = 0.0
+    earlier: Release | None = None
 
     @property
     def told_apart(self) -> range:
@@ -196,7 +194,8 @@ class Cells:
         for place in np.flatnonzero(asked.of_figures).tolist():
             figure = Figure.read(asked.of[place])
             for measure in figure.measures:
-                figures.setdefault(_name(figure.kind, measure), []).append(place)
+                for kind in ("all", "sum") if figure.kind == "all" else (figure.kind,):
+                    figures.setdefault(_name(kind, measure), []).append(place)
         return found | {name: self._of_figure(name, asked.some(places)) for name, places in figures.items()}
 
     def _of_secret(self, asked: Asked) -> dict[str, Answers]:
@@ -224,7 +223,10 @@ class Cells:
             raise Refused("SDC072", f"{self.policy.name} is not what it was when it was asked about before")
         by_cell = asked.sets.reshape(len(asked), len(self.sizes), self.values)
         inside: npt.NDArray[np.bool_] = np.asarray(by_cell.any(axis=2), dtype=np.bool_)
-        spread = self._of_counts(inside) if name in self._of_values else np.full(len(asked), self.of_sums)
+        if name in self._of_values:
+            spread = self._of_counts(inside)
+        else:
+            spread = np.array([0.0 if Figure.read(one).kind == "all" else self.of_sums for one in asked.of])
         number, cell = np.nonzero(inside)
         tagged, tag = np.nonzero(_tags(asked.keys()))
         numbers, cells = np.concatenate([number, tagged]), np.concatenate([cell, tag + len(self.sizes)])
@@ -237,8 +239,8 @@ class Cells:
 
     @property
     def of_measures(self) -> list[str]:
-        """What is kept of the measures: sums, and how many have a value."""
-        return [*self._of_measures("sum"), *self._of_values]
+        """What is kept of the measures: sums, all that can be told of the values together, and how many have one."""
+        return [*self._of_measures("sum"), *self._of_measures("all"), *self._of_values]
 
     @property
     def _of_values(self) -> list[str]:
@@ -353,90 +355,24 @@ def made(cursor: duckdb.DuckDBPyConnection, policy: Policy, laws: Callable[[Poli
             raise Refused("SDC060", f"{policy.name}: the noise of its counts is not known, sdcduck.connect")
         variances = _variances(cursor, policy)
         of_sums = _least_variance(laws(policy, "sum")) if policy.measures else 0.0
-    found = _counted(cursor, policy, CELLS, variance)
+    others = _others(cursor, policy) if policy.sequence.follows else {}
+    found, table, earlier = with_releases(cursor, policy, variance, others)
     if found.places > _MOST_CELLS:
         raise Refused("SDC060", f"{policy.name}: its dimensions have too many combinations by now, sdc_protect")
     if not exact and found.values < 2:
         raise Refused("SDC060", f"{policy.name}: what is to be kept secret has one value alone, sdc_protect")
     each, size = ("true", "_sdc_units") if exact else ("_sdc_value = 0", "_sdc_size")
-    rows = cursor.execute(f"SELECT {size} FROM {CELLS} WHERE {each} ORDER BY {PLACE}").fetchall()
+    rows = cursor.execute(f"SELECT {size} FROM {table} WHERE {each} ORDER BY {PLACE}").fetchall()
     sizes = np.array([size for (size,) in rows], float)
     return Cells(
-        cursor, policy, sizes, found.places, found.values, variances, of_sums, found.epoch, least_variance=variance
-    )
+        cursor, policy, sizes, found.places, found.values, variances, of_sums, found.epoch, least_variance=variance,
+        earlier=earlier,
+    )  # fmt: skip
 
 
-@dataclass(frozen=True)
-class Before:
-    """Which places of cells of before are in which of now: of a policy that had other dimensions over the same records.
-
-    Attributes:
-        now: int64 (k,), of each pair the place of now, ascending; each has one.
-        before: int64 (k,), and that of before.
-        places: how many there are now.
-    """
-
-    now: npt.NDArray[np.int64]
-    before: npt.NDArray[np.int64]
-    places: int
-
-    def sets(self, sets: Bits) -> Bits | None:
-        """Sets of before, as sets of now; None: one has some of the units of a place of now, and not all."""
-        of_pairs, begin = sets[:, self.before], np.searchsorted(self.now, np.arange(self.places))
-        some = np.logical_or.reduceat(of_pairs, begin, axis=1)
-        every = np.logical_and.reduceat(of_pairs, begin, axis=1)
-        return some if (some == every).all() else None
-
-
-def before(cells: Cells, dimensions: Sequence[str], secrets: Sequence[str], epoch: str) -> Before | None:
-    """The cells that a policy had with other dimensions; None: they are not those of that epoch.
-
-    A place of before and one of now have units in common where all dimensions that both have are the same. What tells
-    of other secrets was not written down, so these must be the same.
-    """
-    policy = cells.policy
-    if {folded(name) for name in secrets} != {folded(name) for name in policy.sequence.secrets}:
-        return None
-    other = replace(policy, dimensions=tuple(dimensions))
-    try:
-        found = _counted(cells.cursor, other, _BEFORE, cells.least_variance)
-    except duckdb.Error:  # a column is not there any more
-        return None
-    if found.epoch != epoch:
-        return None
-    same = {folded(name) for name in dimensions} & {folded(name) for name in policy.dimensions}
-    joined = " AND ".join(
-        f"now.{identifier(name)} IS NOT DISTINCT FROM old.{identifier(name)}" for name in sorted(same)
-    )
-    pairs = cells.cursor.execute(f"""SELECT now.{PLACE} AS now, old.{PLACE} AS old FROM {CELLS} AS now
-        JOIN {_BEFORE} AS old ON {joined or "true"} ORDER BY ALL""").fetchnumpy()
-    now, old = (np.asarray(pairs[name], dtype=np.int64) for name in ("now", "old"))
-    every = np.array_equal(np.unique(now), np.arange(cells.places))
-    return Before(now, old, cells.places) if every else None
-
-
-@dataclass(frozen=True)
-class _Counted:
-    """What a table of inner cells has: its places, the values of the secret, and what both are known by."""
-
-    places: int
-    values: int
-    epoch: str
-
-
-def _counted(cursor: duckdb.DuckDBPyConnection, policy: Policy, into: str, variance: float) -> _Counted:
-    """Make a table of inner cells of that name."""
-    chosen = {folded(name) for name in policy.sequence.secrets or policy.dimensions}
-    hidden = [identifier(name) for name in policy.dimensions if folded(name) in chosen]
-    others = [identifier(name) for name in policy.dimensions if folded(name) not in chosen]
-    cursor.execute(_table_of_cells(policy, into, hidden, others)).fetchall()
-    listed = f"string_agg(to_json(_sdc_row)::VARCHAR, chr(10) ORDER BY {PLACE})"
-    [(places, values, digest)] = cursor.execute(
-        f"SELECT count(*), count(DISTINCT _sdc_value), md5(coalesce({listed}, '')) FROM {into} AS _sdc_row"
-    ).fetchall()
-    declared = [sorted(map(folded, policy.dimensions)), policy.role, policy.sequence.mode, variance, digest]
-    declared += [policy.sequence.granted] if policy.sequence.granted else []
-    return _Counted(places, values, hashlib.sha256(json.dumps(declared).encode()).hexdigest())
+def _others(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> dict[str, Policy]:
+    """The policies of a role, by folded name."""
+    return {folded(other.name): other for other in policies(cursor) if folded(other.role) == folded(policy.role)}
 
 
 def _variances(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> npt.NDArray[np.float64]:
@@ -460,38 +396,6 @@ def _least_variance(laws: Iterable[Law]) -> float:
 def _name(kind: str, measure: str) -> str:
     """What is kept of a measure, as it is called beside the values of the secret, which are numbers."""
     return f"{kind} of {measure}"
-
-
-def _table_of_cells(policy: Policy, into: str, hidden: Sequence[str], others: Sequence[str]) -> str:
-    """The statement that makes the table: a row for each cell and each combination of values of what is hidden."""
-    table = identifier(policy.name)
-    values = ", ".join(hidden)
-    each = " CROSS JOIN ".join(f"(SELECT DISTINCT {name} FROM {table})" for name in hidden)
-    shown = "".join(f"{name}, " for name in others)
-    order = ", ".join(f"{name} NULLS LAST" for name in others) or "1"
-    if policy.sequence.is_exact:
-        published = "count(*)"
-        same = " AND ".join(f"places.{name} IS NOT DISTINCT FROM counted.{name}" for name in (*others, *hidden))
-        every = ", ".join((*others, *hidden))
-        counted = f"(SELECT {every}, count(*) AS _sdc_found FROM {table} GROUP BY ALL) AS counted"
-        units, joined = ", coalesce(counted._sdc_found, 0) AS _sdc_units", f"LEFT JOIN {counted} ON {same}"
-    else:
-        published = f"sdc_count({identifier(str(policy.record_key))}, ptable := {literal(str(policy.ptable))})"
-        units = joined = ""
-    return f"""CREATE OR REPLACE TEMP TABLE {into} AS
-        WITH values_of AS (
-            SELECT {values}, row_number() OVER (ORDER BY {", ".join(f"{name} NULLS LAST" for name in hidden)}) - 1
-                AS _sdc_value
-            FROM {each}
-        ), cells AS (
-            SELECT {shown} greatest(coalesce(_sdc_published, 0), 1) AS _sdc_size,
-                row_number() OVER (ORDER BY {order}) - 1 AS _sdc_cell
-            FROM (SELECT {shown} {published} AS _sdc_published FROM {table} {"GROUP BY ALL" if others else ""})
-        ), places AS (
-            SELECT cells.*, values_of.*, _sdc_cell * (SELECT count(*) FROM values_of) + _sdc_value AS {PLACE}
-            FROM cells CROSS JOIN values_of
-        )
-        SELECT places.*{units} FROM places {joined}"""
 
 
 def _check_values(cursor: duckdb.DuckDBPyConnection, policy: Policy) -> None:

@@ -97,6 +97,7 @@ def test_fewer_dimensions_are_translated_where_they_can_be(register: Path) -> No
     [
         ("UPDATE people SET b = (b + 1) % 8 WHERE person_id < 30", ""),
         ("DELETE FROM people WHERE person_id < 30", ""),
+        ("UPDATE people SET ill = NOT ill WHERE person_id = 7", ""),
         ("SELECT 1", f", granted := '{BY_A}'"),
     ],
 )

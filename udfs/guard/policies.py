@@ -24,7 +24,8 @@ from sdcduck.udfs.guard.ledger import PLANNERS as LEDGER
 from sdcduck.udfs.guard.limits import read_limits
 from sdcduck.udfs.guard.owned import check_owned, read_owned, seen_of
 from sdcduck.udfs.guard.privacy import check_beside_private, check_privacy, make_ledger, read_privacy
-from sdcduck.udfs.guard.sequence import check_sequence, read_granted, read_sequence
+from sdcduck.udfs.guard.sequence import PLANNERS as SEQUENCE
+from sdcduck.udfs.guard.sequence import check_sequence, mode_of, read_follows, read_granted, read_sequence
 from sdcduck.udfs.guard.units import check_several, check_whole, of_kinds, of_one_kind
 from sdcduck.udfs.publication import Publication, complete_measures, count_of_records, read_publication
 from sdcduck.udfs.source import Source, is_number, source
@@ -39,7 +40,7 @@ def plan_protect(
     min_units: str | None, base: int | None, publication: str | None, population: str | None, role: str | None,
     preview: str | None, bounds: str | None, bands: str | None, owned: str | None,
     units: Sequence[str] | None, sequence: str | None, least_error: float | None, secrets: Sequence[str] | None,
-    on_breach: str | None, granted: str | None, epsilon: float | None, delta: float | None,
+    on_breach: str | None, granted: str | None, follows: str | None, epsilon: float | None, delta: float | None,
     per_question: float | None, domains: str | None, neighbours: str | None, contributions: int | None,
     ledger: str | None, epsilon_per: str | None, objective: str | None, noise: str | None, here: Sequence[str],
 ) -> Rows:  # fmt: skip
@@ -101,8 +102,9 @@ def plan_protect(
     policy = replace(policy, privacy=privacy, one_row_per_unit=alone and privacy.contributions == 1)  # as declared
     check_privacy(cursor, table, policy)
     check_beside_private(cursor, policy)
-    limit = read_sequence(sequence, least_error, secrets, on_breach, policy)
+    limit = read_sequence(mode_of(cursor, sequence, method), least_error, secrets, on_breach, policy)
     limit = replace(limit, granted=read_granted(cursor, granted, table.text, limit))
+    limit = replace(limit, follows=read_follows(cursor, follows, table, policy, limit))
     if limit.holds:
         check_sequence(cursor, table, policy, limit)
         policy = replace(policy, sequence=limit)
@@ -547,5 +549,5 @@ FAMILY = Family(
     name="guard",
     stored=("guard.sql",),
     temporary=("guard_tables.sql", "dp_ledger_tables.sql"),
-    planners=(*planners(plan_protect, plan_declare_public, plan_unprotect), *LEDGER),
+    planners=(*planners(plan_protect, plan_declare_public, plan_unprotect), *LEDGER, *SEQUENCE),
 )

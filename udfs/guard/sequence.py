@@ -6,10 +6,13 @@ import re
 from collections.abc import Sequence
 
 import duckdb
+import pyarrow as pa
 
 from sdcduck import catalog
 from sdcduck.catalog import Policy, SequenceLimit
-from sdcduck.errors import SDCError
+from sdcduck.errors import SDCError, unknown
+from sdcduck.functions.declared import planner
+from sdcduck.functions.registry import Rows, Session
 from sdcduck.quoting import folded, identifier
 from sdcduck.udfs.arguments import choice, wrong
 from sdcduck.udfs.source import Source
@@ -25,6 +28,22 @@ _LEAST_VARIANCE = """SELECT min(v) FROM (
     FROM sdc.ptable_intervals WHERE name = ? AND i > 0 GROUP BY i)"""
 _OF_ONE_FORM = ("BOOLEAN", "VARCHAR", "DATE", "TIMESTAMP", "TIME", "TINYINT", "SMALLINT", "INTEGER", "BIGINT",
                 "HUGEINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "DECIMAL", "ENUM", "UUID")  # fmt: skip
+
+
+_RULE = "default of sequence"
+"""The setting of a register whose policies limit what is told unless they say otherwise (`sdc_sequence_default`)."""
+
+
+def mode_of(cursor: duckdb.DuckDBPyConnection, mode: str | None, method: str) -> str:
+    """How a policy limits what is told: as it says, or as the register wants it of policies that do not."""
+    if mode is not None or catalog.setting(cursor, _RULE) is None:
+        return mode or "off"
+    if method == "rounding":
+        raise SDCError(
+            "argument 'sequence': policies of this register limit what is told (sdc_sequence_default), and method := "
+            "'rounding' cannot; say sequence := 'off'"
+        )
+    return {"cell_key": "precision", "threshold": "atoms"}.get(method, "off")
 
 
 def read_sequence(
@@ -96,6 +115,75 @@ def read_granted(cursor: duckdb.DuckDBPyConnection, granted: str | None, table: 
     if asked != {folded(table)}:
         raise SDCError(f"argument 'granted' must ask about '{table}' alone")
     return query
+
+
+def read_follows(
+    cursor: duckdb.DuckDBPyConnection, follows: str | None, table: Source, policy: Policy, limit: SequenceLimit
+) -> tuple[str, ...]:
+    """The earlier releases of the same units, the last one first: what was told of them is counted.
+
+    Raises:
+        SDCError: what was told of that one says something else about a unit than what is told of this one.
+    """
+    if follows is None:
+        return ()
+    if limit.mode != "precision" or limit.granted:
+        raise SDCError("argument 'follows' goes with sequence := 'precision', and not with 'granted'")
+    others = {folded(one.name): one for one in catalog.policies(cursor) if folded(one.role) == folded(policy.role)}
+    others = {name: one for name, one in others.items() if one.sequence.mode == "precision"}
+    older = others.get(folded(follows))
+    if older is None:
+        raise unknown("policy with sequence := 'precision'", follows, [one.name for one in others.values()])
+    chain = (older.name, *older.sequence.follows)
+    if folded(policy.name) in map(folded, chain):
+        raise SDCError(f"argument 'follows': '{follows}' follows '{policy.name}' itself")
+    if older.sequence.followed_by and folded(older.sequence.followed_by) != folded(policy.name):
+        raise SDCError(f"argument 'follows': '{older.sequence.followed_by}' follows '{follows}' already")
+    if older.sequence.granted:
+        raise SDCError(f"argument 'follows': '{follows}' has 'granted', which does not go with it")
+    same = (list(map(folded, older.sequence.secrets)), older.ptable, older.min_units)
+    if same != (list(map(folded, limit.secrets)), policy.ptable, policy.min_units):
+        raise SDCError(f"argument 'follows': '{follows}' must have the same secrets, ptable and min_units")
+    for name in chain:
+        _check_units_of(cursor, table, policy, others[folded(name)], limit)
+    return chain
+
+
+def _check_units_of(
+    cursor: duckdb.DuckDBPyConnection, table: Source, policy: Policy, older: Policy, limit: SequenceLimit
+) -> None:
+    """Refuse releases that say two things of one unit, or know other values of the secret."""
+    its = {folded(name) for name in older.measures}
+    alike = [*limit.secrets, *(name for name in policy.measures if folded(name) in its)]
+    differ = [f"one.{identifier(name)} IS DISTINCT FROM other.{identifier(name)}" for name in alike]
+    keys = f"one.{identifier(str(policy.record_key))} IS DISTINCT FROM other.{identifier(str(older.record_key))}"
+    both = f"""{table.sql} AS one JOIN {identifier(older.name)} AS other
+        ON one.{identifier(str(policy.unit))} = other.{identifier(str(older.unit))}"""
+    row = catalog.first_row(
+        cursor,
+        f"SELECT count(*), count(*) FILTER ({keys}), count(*) FILTER ({' OR '.join(differ)}) FROM {both}",
+    )
+    assert row is not None
+    if not row[0]:
+        raise SDCError(f"argument 'follows': '{older.name}' has none of these units")
+    if row[1]:
+        raise SDCError(
+            f"argument 'follows': {row[1]:,} units have another record key in '{older.name}'; make the keys of both by "
+            "sdc_add_record_key with the same unit"
+        )
+    if row[2]:
+        raise SDCError(
+            f"argument 'follows': {row[2]:,} units have another value of {' or '.join(alike)} in '{older.name}': "
+            "what was told of it is about something else; a new survey of the same people is a policy of its own"
+        )
+    for name in limit.secrets:
+        here, there = (
+            f"SELECT {identifier(name)} FROM {table.sql}",
+            f"SELECT {identifier(name)} FROM {identifier(older.name)}",
+        )
+        other = f"SELECT count(*) FROM (({here} EXCEPT {there}) UNION ALL ({there} EXCEPT {here}))"
+        if catalog.first_row(cursor, other) != (0,):
+            raise SDCError(f"argument 'follows': '{name}' has other values in '{older.name}'")
 
 
 def _check_method(mode: str, policy: Policy) -> None:
@@ -174,3 +262,24 @@ def _check_values(
             f"argument '{part}': a value of '{name}' has fewer than {fewest} units, and that it is there would tell of "
             "them: put rare values together"
         )
+
+
+def plan_sequence_default(session: Session, holds: bool | None) -> Rows:
+    """``sdc_sequence_default``: stores it."""
+    if holds is None:
+        raise wrong("holds", "be true or false", "true")
+    cursor = session.cursor()
+    if catalog.is_read_only(cursor):
+        raise SDCError("what policies do by default is stored in the database, which is open for reading only")
+
+    def store() -> pa.Table:
+        if holds:
+            catalog.set_setting(session.cursor(), _RULE, "on")
+        else:
+            session.cursor().execute("DELETE FROM sdc.settings WHERE name = ?", [_RULE])
+        return pa.table({"holds": [holds]})
+
+    return Rows(store)
+
+
+PLANNERS = (planner(plan_sequence_default),)

@@ -122,6 +122,11 @@ class CellKey:
         if self.policy.sequence.holds:
             raise Refused("SDC071", "anything but counts, sums and means")
 
+    def _look_at(self, measure: str, condition: str) -> None:
+        """Something is told of values that is no sum: where it is limited, it is counted as if it told all of them."""
+        if self.policy.sequence.holds:
+            self.steps.looked_at[measure, condition] = None
+
     def _own_of_rows(self) -> str:
         return ", ".join(str(self._own(quantity)) for quantity in ("rows", "the largest unit's rows"))
 
@@ -270,7 +275,7 @@ class CellKey:
 
         NULL where there is one would tell of it.
         """
-        self._counts_only()
+        self._look_at(measure, condition)
         ptable, counts = literal(str(self.policy.magnitude_ptable)), literal(str(self.policy.ptable))
         known = self._has_value(records, measure, condition)
         spread = (
@@ -298,7 +303,7 @@ class CellKey:
 
     def quantile(self, records: str, measure: str, share: str, condition: str) -> str:
         """``sdc_quantile``, NULL for small groups."""
-        self._counts_only()
+        self._look_at(measure, condition)
         ptable = literal(str(self.policy.ptable))
         found = f"sdc_quantile({measure}, {self._key(records)}, {share}, ptable := {ptable}, filter := {condition})"
         return self._enough(records, self._has_value(records, measure, condition), found)

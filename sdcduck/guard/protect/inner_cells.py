@@ -53,6 +53,10 @@ def counted_sets(scope: Scope, grouped: exp.Select) -> Sets | None:
         one = parse_one(added, read="duckdb")
         over.check_added(one)
         every.append((Figure.of("sum", [one], noise).text, _of_values(parse_one(condition, read="duckdb"), over)[1]))
+    for looked_at, condition in scope.method.steps.looked_at:
+        one = parse_one(looked_at, read="duckdb")
+        over.check_added(one)
+        every.append((Figure.of("all", [one]).text, _of_values(parse_one(condition, read="duckdb"), over)[1]))
     asked = list({(of, text(condition)): (of, condition) for of, condition in every}.values())
     filtered = [
         exp.Filter(this=parse_one(counted, read="duckdb"), expression=exp.Where(this=condition.copy()))
@@ -221,7 +225,8 @@ class Figure:
     """What is added up in a number that is no count of units.
 
     Attributes:
-        kind: ``sum`` of values, or ``value``: how many have one.
+        kind: ``sum`` of values; ``value``: how many have one; ``all``: what can be told of all values together, such as
+            a median.
         measures: of which it is made, folded.
         made: how, whatever the table is called, and what its noise goes by.
     """
@@ -252,6 +257,14 @@ class Figure:
     def text(self) -> str:
         """All of it as a text: the same for the same."""
         return json.dumps([self.kind, self.measures, self.made])
+
+    @classmethod
+    def at(cls, text: str, release: str) -> str:
+        """What was added up in another release, whose noise is another; a count has the same for the same units."""
+        if not text:
+            return text
+        one = cls.read(text)
+        return cls(one.kind, one.measures, f"{one.made}; {release}").text
 
     @classmethod
     def read(cls, text: str) -> Figure:
