@@ -61,6 +61,19 @@ class Known:
         self.distance = np.array([task.distance for task in tasks], dtype=np.float64)
         self.doing: dict[Task, list[Indices]] = {}
         self.blamed: dict[int, Task] = {}
+        self.barriers: dict[int, list[Indices]] = {}
+
+    def bar(self, cells: Indices) -> None:
+        """Note that one of these cells must be suppressed."""
+        for cell in cells.tolist():
+            barriers = self.barriers.setdefault(cell, [])
+            barriers.append(cells)
+            if len(barriers) > _MOST:
+                del barriers[0]
+
+    def barred(self, cell: int, pattern: Booleans) -> bool:
+        """Whether the pattern is known not to protect, for want of this cell."""
+        return any(not pattern[cells].any() for cells in reversed(self.barriers.get(cell, [])))
 
     def add(self, task: Task, move: Move) -> Indices:
         """Note what a move does; the cells that it needs, without those given."""

@@ -27,6 +27,7 @@ Indices = NDArray[np.int64]
 _DEAREST = 1e4  # what the largest price becomes: the tolerances of the solver are absolute
 _KEPT = 300_000_000  # bytes of starting points that are kept
 _DUAL, _PRIMAL = 1, 4  # ways of the solver
+_HELPS = 1e-9  # by how much a cell's moving must lengthen the move
 _START = 10  # iterations that setting up and reading a program is worth
 _WHOLE = 3000  # units of a publication whose programs are about all of it
 _NEAR, _NEAR_WITHIN = 600, 200  # inner cells of a program about what is near a cell, of all and of a pattern's
@@ -64,6 +65,7 @@ class _Program:
         self.unit = unit[label]
         self.units = rows + len(sums)
         balance = scipy.sparse.hstack([columns[:, sums].T, -scipy.sparse.identity(len(sums))])
+        self.balance = balance.tocsr()
         program = scipy.sparse.hstack([balance, -balance]).tocsr()
         self.room = np.full(self.units, np.inf)
         self.room[:rows] = room
@@ -75,6 +77,7 @@ class _Program:
         self.highs.passModel(linear_program(program, still, still, self.low, self.high, self.cost))
         self.starts: dict[int, highspy.HighsBasis] = {}
         self.size, self.work, self.entries = len(sums) + self.units, 0, program.nnz
+        self.lacking: Indices | None = None
 
     def solved(
         self,
@@ -85,9 +88,10 @@ class _Program:
         start: highspy.HighsBasis | None,
         again: bool = False,
         reach: bool = False,
+        primal: bool = False,
     ) -> Move | None:
         """The move of these cells; None: there is none."""
-        self.work = 0
+        self.work, self.lacking = 0, None
         own = int(self.unit[np.searchsorted(self.cells, task.cell)])
         still = np.zeros(self.units, dtype=np.bool_)
         still[self.unit[~allowed[self.cells]]] = True
@@ -110,10 +114,12 @@ class _Program:
         if start is not None:
             self.highs.setBasis(start)
         # Found by measuring: programs within a pattern, which is most of publishing again, take half as many steps.
-        self.highs.setOptionValue("simplex_strategy", _PRIMAL if again else _DUAL)
+        self.highs.setOptionValue("simplex_strategy", _PRIMAL if primal else _DUAL)
         self.highs.run()
-        self.work = (_START + max(0, self.highs.getInfo().simplex_iteration_count)) * self.size
+        self.work += (_START + max(0, self.highs.getInfo().simplex_iteration_count)) * self.size
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+            if again:
+                self.lacking = self._lacking(here, allowed, primal)
             return None
         value = np.asarray(self.highs.getSolution().col_value)
         moved: Floats = value[: self.units] - value[self.units :]
@@ -126,6 +132,26 @@ class _Program:
             back=float((room[up] / size[up]).min(initial=np.inf)),
             noise=float(size[~up & ~down].max(initial=0.0)),
         )
+
+    def _lacking(self, here: int, allowed: Booleans, primal: bool) -> Indices | None:
+        """Cells of which one must move, too, for this one to move further than it can; None: the solver has no end."""
+        if primal:
+            cost, low = np.zeros(2 * self.units), self.low.copy()
+            cost[here], low[here] = -1.0, 0.0
+            self._change(cost, low, self.high)
+            self.highs.run()
+            self.work += max(0, self.highs.getInfo().simplex_iteration_count) * self.size
+            if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
+                return None
+            weight = np.asarray(self.highs.getSolution().row_dual)
+        else:
+            _, there, weight = self.highs.getDualRay()
+            if not there:
+                return None
+        helps = np.abs(self.balance.T @ weight)
+        helps = helps > _HELPS * helps.max(initial=0.0)
+        lacking: Indices = self.cells[helps[self.unit] & ~allowed[self.cells]]
+        return lacking
 
     def _change(self, cost: Floats, low: Floats, high: Floats) -> None:
         """Tell the solver what is new."""
@@ -156,6 +182,7 @@ class Moves:
         if (y >= 0).all():
             self.room = np.bincount(label, weights=y, minlength=len(first))
         self.columns, self.work = x.columns, 0
+        self.lacking: Indices | None = None
         self.starts: dict[tuple[int, int], highspy.HighsBasis] = {}
         self.programs: dict[tuple[int, bool], _Program] = {}
         self.kept = 0
@@ -197,9 +224,13 @@ class Moves:
             everywhere: whether to look further in any case.
         """
         near = None if everywhere else self._near(task.cell, within=again)
+        self.lacking = None
         if near is not None:
-            moved = near.solved(task, price, allowed, start=near.starts.get(task.sign) if again else None)
+            moved = near.solved(
+                task, price, allowed, start=near.starts.get(task.sign) if again else None, again=again
+            )
             self.work += near.work
+            self.lacking = near.lacking
             if again and moved is not None:
                 near.starts[task.sign] = near.highs.getBasis()
             if moved is not None:
@@ -209,8 +240,9 @@ class Moves:
             if again:
                 return None
         start = self.starts.get((task.cell, task.sign)) if again else None
-        moved = self.whole.solved(task, price, allowed, start=start, again=again)
+        moved = self.whole.solved(task, price, allowed, start=start, again=again, primal=again)
         self.work += self.whole.work
+        self.lacking = self.whole.lacking
         if again and moved is not None and (len(self.starts) + 1) * self.whole.size < _KEPT:
             self.starts[task.cell, task.sign] = self.whole.highs.getBasis()
         return moved
