@@ -155,8 +155,7 @@ class Held:
         price = np.where(self.terms.given, 0.0, self.terms.cost)
         moved = self.moves.cheapest(task, price, allowed, again=True, everywhere=everywhere)
         if moved is None:
-            if self.moves.lacking is not None:
-                self.known.bar(self.moves.lacking)
+            self.known.bar(self.moves.lacking)
             return False
         self._keep(task, self.known.add(task, moved))
         return True

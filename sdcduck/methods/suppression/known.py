@@ -52,6 +52,7 @@ class Known:
     Attributes:
         doing: of each task, the cells that its moves need.
         blamed: of each cell, the task that could not be done without it when it was last to be published.
+        barriers: of each cell, sets of cells with it of which each pattern that protects has one.
     """
 
     def __init__(self, tasks: list[Task], given: Booleans) -> None:
@@ -64,7 +65,7 @@ class Known:
         self.barriers: dict[int, list[Indices]] = {}
 
     def bar(self, cells: Indices) -> None:
-        """Note that one of these cells must be suppressed."""
+        """Note that each pattern that protects has one of these cells."""
         for cell in cells.tolist():
             barriers = self.barriers.setdefault(cell, [])
             barriers.append(cells)
@@ -72,7 +73,7 @@ class Known:
                 del barriers[0]
 
     def barred(self, cell: int, pattern: Booleans) -> bool:
-        """Whether the pattern is known not to protect, for want of this cell."""
+        """Whether this pattern without the cell is known not to protect."""
         return any(not pattern[cells].any() for cells in reversed(self.barriers.get(cell, [])))
 
     def add(self, task: Task, move: Move) -> Indices:

@@ -26,8 +26,7 @@ Indices = NDArray[np.int64]
 
 _DEAREST = 1e4  # what the largest price becomes: the tolerances of the solver are absolute
 _KEPT = 300_000_000  # bytes of starting points that are kept
-_DUAL, _PRIMAL = 1, 4  # ways of the solver
-_HELPS = 1e-9  # by how much a cell's moving must lengthen the move
+_ROUNDING = 1e-9  # of the largest weight
 _START = 10  # iterations that setting up and reading a program is worth
 _WHOLE = 3000  # units of a publication whose programs are about all of it
 _NEAR, _NEAR_WITHIN = 600, 200  # inner cells of a program about what is near a cell, of all and of a pattern's
@@ -44,6 +43,7 @@ class _Program:
         cells: int64, the cells with one of these inner cells.
         unit: int64, their units.
         work: what the last answer took: iterations times the size of the program. The same on every machine.
+        lacking: as that of `Moves`.
     """
 
     def __init__(self, matrix: scipy.sparse.csr_matrix, room: Floats, cells: Indices, together: bool) -> None:
@@ -77,7 +77,7 @@ class _Program:
         self.highs.passModel(linear_program(program, still, still, self.low, self.high, self.cost))
         self.starts: dict[int, highspy.HighsBasis] = {}
         self.size, self.work, self.entries = len(sums) + self.units, 0, program.nnz
-        self.lacking: Indices | None = None
+        self.lacking = np.zeros(0, dtype=np.int64)
 
     def solved(
         self,
@@ -86,12 +86,10 @@ class _Program:
         allowed: Booleans,
         *,
         start: highspy.HighsBasis | None,
-        again: bool = False,
         reach: bool = False,
-        primal: bool = False,
     ) -> Move | None:
         """The move of these cells; None: there is none."""
-        self.work, self.lacking = 0, None
+        self.work, self.lacking = 0, np.zeros(0, dtype=np.int64)
         own = int(self.unit[np.searchsorted(self.cells, task.cell)])
         still = np.zeros(self.units, dtype=np.bool_)
         still[self.unit[~allowed[self.cells]]] = True
@@ -113,13 +111,10 @@ class _Program:
         self._change(cost, low, high)
         if start is not None:
             self.highs.setBasis(start)
-        # Found by measuring: programs within a pattern, which is most of publishing again, take half as many steps.
-        self.highs.setOptionValue("simplex_strategy", _PRIMAL if primal else _DUAL)
         self.highs.run()
-        self.work += (_START + max(0, self.highs.getInfo().simplex_iteration_count)) * self.size
+        self.work = (_START + max(0, self.highs.getInfo().simplex_iteration_count)) * self.size
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            if again:
-                self.lacking = self._lacking(here, allowed, primal)
+            self.lacking = self._needed(allowed)
             return None
         value = np.asarray(self.highs.getSolution().col_value)
         moved: Floats = value[: self.units] - value[self.units :]
@@ -133,25 +128,20 @@ class _Program:
             noise=float(size[~up & ~down].max(initial=0.0)),
         )
 
-    def _lacking(self, here: int, allowed: Booleans, primal: bool) -> Indices | None:
-        """Cells of which one must move, too, for this one to move further than it can; None: the solver has no end."""
-        if primal:
-            cost, low = np.zeros(2 * self.units), self.low.copy()
-            cost[here], low[here] = -1.0, 0.0
-            self._change(cost, low, self.high)
-            self.highs.run()
-            self.work += max(0, self.highs.getInfo().simplex_iteration_count) * self.size
-            if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-                return None
-            weight = np.asarray(self.highs.getSolution().row_dual)
-        else:
-            _, there, weight = self.highs.getDualRay()
-            if not there:
-                return None
-        helps = np.abs(self.balance.T @ weight)
-        helps = helps > _HELPS * helps.max(initial=0.0)
-        lacking: Indices = self.cells[helps[self.unit] & ~allowed[self.cells]]
-        return lacking
+    def _needed(self, allowed: Booleans) -> Indices:
+        """Of the program that has no end: cells of which one must be allowed for it to have one; without any where the
+        solver does not say.
+
+        A ray of the dual program shows that there is no end. It goes on showing it until one of the still cells that
+        it looks at may move.
+        """
+        _, there, ray = self.highs.getDualRay()
+        if not there:
+            return np.zeros(0, dtype=np.int64)
+        weight = np.abs(self.balance.T @ ray)
+        looked = weight > _ROUNDING * weight.max(initial=0.0)
+        needed: Indices = self.cells[looked[self.unit] & ~allowed[self.cells]]
+        return needed
 
     def _change(self, cost: Floats, low: Floats, high: Floats) -> None:
         """Tell the solver what is new."""
@@ -172,6 +162,8 @@ class Moves:
 
     Attributes:
         work: what has been done: iterations times the size of the programs. The same on every machine.
+        lacking: int64, where the last task could not be done: cells of which one must be allowed for it to be done.
+            None where that is not known.
     """
 
     def __init__(self, x: DummyMatrix, y: Floats) -> None:
@@ -182,7 +174,7 @@ class Moves:
         if (y >= 0).all():
             self.room = np.bincount(label, weights=y, minlength=len(first))
         self.columns, self.work = x.columns, 0
-        self.lacking: Indices | None = None
+        self.lacking = np.zeros(0, dtype=np.int64)
         self.starts: dict[tuple[int, int], highspy.HighsBasis] = {}
         self.programs: dict[tuple[int, bool], _Program] = {}
         self.kept = 0
@@ -224,13 +216,10 @@ class Moves:
             everywhere: whether to look further in any case.
         """
         near = None if everywhere else self._near(task.cell, within=again)
-        self.lacking = None
         if near is not None:
-            moved = near.solved(
-                task, price, allowed, start=near.starts.get(task.sign) if again else None, again=again
-            )
+            moved = near.solved(task, price, allowed, start=near.starts.get(task.sign) if again else None)
             self.work += near.work
-            self.lacking = near.lacking
+            self.lacking = np.zeros(0, dtype=np.int64)  # what is further away might help
             if again and moved is not None:
                 near.starts[task.sign] = near.highs.getBasis()
             if moved is not None:
@@ -240,7 +229,7 @@ class Moves:
             if again:
                 return None
         start = self.starts.get((task.cell, task.sign)) if again else None
-        moved = self.whole.solved(task, price, allowed, start=start, again=again, primal=again)
+        moved = self.whole.solved(task, price, allowed, start=start)
         self.work += self.whole.work
         self.lacking = self.whole.lacking
         if again and moved is not None and (len(self.starts) + 1) * self.whole.size < _KEPT:
