@@ -67,8 +67,8 @@ class Search:
     Attributes:
         trials: at most so many.
         seconds: about so many of a processor core, counted in steps of the solver, so that the answer is the same on
-            every machine, from the first pattern that protects on; infinite: no limit. In large publications the cells
-            of the first two patterns are looked at for as long as the first pattern took.
+            every machine, from the first pattern that protects on; infinite: no limit. In large publications the first
+            two patterns may take up to four times as long as that pattern in any case.
         seed: of the random choices.
     """
 
@@ -173,10 +173,12 @@ class _Refining:
         self.made, self.ended = 0, True
         self.optimal = False
         self.covering: Covering | None = None
-        self.begun, first = self.moves.work, float(self.moves.work)
+        self.begun = self.moves.work
         self.limit = self.begun + search.seconds * _SECOND
         # Of large publications the cells are looked at as far as that goes in the time of the first way.
+        first = self.begun if self.moves.large else 0
         self.cleaning = max(first, _SECOND * min(search.seconds, _CLEANING))
+        self.cleaned_by = max(self.limit, self.begun + 4 * first)
 
     def better(self, step: Callable[[], None]) -> Held:
         """The better pattern of the first two ways; ``step`` is called after each."""
@@ -199,7 +201,7 @@ class _Refining:
             bar: a value that the pattern must come down to, or is not wanted.
         """
         cleaned = held.copy()
-        limit = min(self.moves.work + self.cleaning, max(self.limit, self.begun + self.cleaning))
+        limit = min(self.moves.work + self.cleaning, self.cleaned_by)
         order = self._order(cleaned, self.cost)
         hopeless = self._hopeless(cleaned, order, bar)
         cleaned.open(order, enough=lambda turn: hopeless(turn) or self.moves.work > limit)
@@ -217,7 +219,7 @@ class _Refining:
     def _from_primary(self, bar: float) -> Held | None:
         """Another pattern, of the better prices, for no more than the bar; None where a task cannot be done."""
         held = Held(self.moves, self.held.terms, self.held.known, self.held.terms.given)
-        limit = min(self.moves.work + 2 * self.cleaning, max(self.limit, self.begun + self.cleaning))
+        limit = min(self.moves.work + 2 * self.cleaning, self.cleaned_by)
         for task in sorted(self.tasks, key=lambda task: -task.distance):
             if self.moves.work > limit or not held.close(task, _ROUNDS):
                 return None
