@@ -186,6 +186,8 @@ class _Refining:
         step()
         other = self._from_primary(best.value[0])
         step()
+        if self.moves.large:
+            self.limit = self.moves.work + self.search.seconds * _SECOND  # these two had a time of their own
         return best if other is None else min(best, other, key=lambda held: held.value)
 
     def _order(self, held: Held, cost: Floats) -> Indices:
@@ -305,7 +307,7 @@ class _Refining:
         return best
 
     def _tried(self, best: Held, rng: np.random.Generator) -> Held | None:
-        """Another pattern: some secondary cells are published, and what that breaks is repaired; None: it cannot be, in time."""
+        """Another pattern: some secondary cells are published, and what that breaks is repaired; None: it cannot be."""
         held = best.copy()
         held.pattern[self._related(best, rng)] = False
         taste = np.exp(rng.normal(0.0, _TASTE, len(self.cost)))
