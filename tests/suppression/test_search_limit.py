@@ -22,7 +22,7 @@ class Counted(Moves):
         self.most = 0
         Counted.last = self
 
-    @property  # type: ignore[override]
+    @property
     def work(self) -> int:
         return self._work
 

@@ -135,7 +135,7 @@ class _Program:
         A ray of the dual program shows that there is no end. It goes on showing it until one of the still cells that
         it looks at may move.
         """
-        _, there, ray = self.highs.getDualRay()
+        _, there, ray = self.highs.getDualRay()  # type: ignore[attr-defined]
         if not there:
             return np.zeros(0, dtype=np.int64)
         weight = np.abs(self.balance.T @ ray)
