@@ -199,7 +199,7 @@ class DifferentialPrivacy:
         self, value: str, low: float, high: float, condition: str, statistic: str, of: str
     ) -> str:  # fmt: skip
         """The same of values that are between these ends as they stand, or NULL."""
-        steps, step = _in_steps(value, low, high)
+        steps, step = in_steps(value, low, high)
         noised = Noised(min(0, math.floor(low / step)), max(0, math.ceil(high / step)), step, statistic, of)
         return self._total(f"sum({chosen(condition, steps)})", noised)
 
@@ -273,7 +273,7 @@ class DifferentialPrivacy:
             return self.count(records, both(condition, _finite(measure)))
         value = within_ends(f"CAST({measure} AS DOUBLE)", *bounds)
         # DuckDB works out once what stands twice, but for what stands in two other conditions.
-        counted = value if condition == "true" else chosen(condition, _in_steps(value, *bounds)[0])
+        counted = value if condition == "true" else chosen(condition, in_steps(value, *bounds)[0])
         return self._total(f"count({counted})", Noised(0, 1, 1.0, "count"))
 
     def or_zero(self, records: str, value: str, some: str, condition: str) -> str:
@@ -319,7 +319,7 @@ def _finite(measure: str) -> str:
     return f"CAST({measure} AS DOUBLE) BETWEEN -{_FINITE} AND {_FINITE}"
 
 
-def _in_steps(value: str, low: float, high: float) -> tuple[str, float]:
+def in_steps(value: str, low: float, high: float) -> tuple[str, float]:
     """A value between these ends in whole steps of a grid, and what a step is worth."""
     step = 2.0 ** (math.ceil(math.log2(max(abs(low), abs(high)))) - _STEPS)
     return f"CAST((({value}) * {1 / step!r} + {_WHOLE} - {_WHOLE}) AS DOUBLE)", step
