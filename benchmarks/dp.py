@@ -264,7 +264,10 @@ def guarded(con: duckdb.DuckDBPyConnection, records: int) -> Table:
             protected.execute(f"FROM sdc_protect('people', unit := 'id', {private})").fetchall()
         with closing(sdcduck.open_guard(register)) as guard:
             plain = "SELECT region, count(*), sum(income) FROM {} WHERE age > {} GROUP BY region"
-            by_hand = f"SELECT region, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} WHERE TRY(age > {{}}) GROUP BY region"
+            by_hand = (
+                f"SELECT region, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} "
+                "WHERE TRY(age > {}) GROUP BY region"
+            )
             compared_with(table, con, guard, f"{name}, which nobody may know", plain, "people", by_hand=by_hand)
     return table
 

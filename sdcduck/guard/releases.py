@@ -119,7 +119,7 @@ class Releases:
         self._limited, self._register = limited, register
         self._alone = threading.Lock()
         self._known: dict[str, _Known] = {}
-        self._counted: dict[tuple[str | int, ...], int] = {}
+        self._counted: dict[tuple[object, ...], int] = {}
 
     def drawn(
         self, rewritten: Rewritten, parameters: Parameters, query: str, login: str
@@ -387,7 +387,7 @@ class Releases:
 
     def _rows(self, table: str, version: Sequence[int]) -> int:
         """The rows of a table, counted once for each state of the data."""
-        at = (table, *version)
+        at: tuple[object, ...] = (table, *version)
         if at not in self._counted:
             rows = int(self._columns(f"SELECT count(*) FROM {identifier(table)}", {})[0][0])
             self._counted = {known: of for known, of in self._counted.items() if known[1:] == at[1:]} | {at: rows}

@@ -216,7 +216,9 @@ def test_one_value_beyond_its_bounds_changes_no_plan(guard: Guard, statistic: st
     for income in ("income", "CASE WHEN id = 7 THEN 1e9 ELSE income END"):
         with duckdb.connect(config={"disabled_optimizers": LOCKED.get("disabled_optimizers", "")}) as con:
             con.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
-            con.execute(f"CREATE TABLE people AS SELECT * REPLACE (CAST({income} AS DOUBLE) AS income) FROM ({RECORDS})")
+            con.execute(
+                f"CREATE TABLE people AS SELECT * REPLACE (CAST({income} AS DOUBLE) AS income) FROM ({RECORDS})"
+            )
             plans.add(con.execute(f"EXPLAIN (FORMAT json) {release.totals}").fetchall()[0][1])
     assert len(plans) == 1
 
