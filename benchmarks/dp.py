@@ -26,6 +26,7 @@ from rich.table import Table
 
 import sdcduck
 from sdcduck.guard import Guard
+from sdcduck.guard.opening import LOCKED
 from sdcduck.methods.dp.calibration import gaussian_ratio
 from sdcduck.methods.dp.mean_region import compared
 from sdcduck.methods.dp.noise import LEAST_STEPS, grid_noise
@@ -189,10 +190,10 @@ def answered(peer: str, python: str, file: Path, call: str) -> dict[str, Any]:
     return {one["question"]: one for one in map(json.loads, done.stdout.splitlines())}
 
 
-_CLIPPED = """(CASE WHEN income BETWEEN 0 AND 10000 THEN income WHEN income > 10000 AND income <= 1.7e308 THEN 10000.0
-    WHEN income < 0 AND income >= -1.7e308 THEN 0.0 END)"""
+_CLIPPED = """(CASE WHEN abs(income - 5000) <= 5000 THEN income WHEN income >= 5000 AND income <= 1.7e308 THEN 10000.0
+    WHEN income < 5000 AND income >= -1.7e308 THEN 0.0 END)"""
 _STEPS = "CAST({} * 1024 + 6755399441055744.0 - 6755399441055744.0 AS DOUBLE)"
-_KNOWN_ONES = "count_if(income BETWEEN -1.7e308 AND 1.7e308)"
+_KNOWN_ONES = f"count({_CLIPPED})"
 _KNOWN = f"{_KNOWN_ONES}, sum({_STEPS.format(_CLIPPED)})"
 _DISTANCE = f"({_CLIPPED} - 5000)"
 _SPREAD = f"sum({_STEPS.format(_DISTANCE)}), sum({_STEPS.format(f'({_DISTANCE} * {_DISTANCE})')})"
@@ -200,20 +201,25 @@ _REGION = "CASE WHEN region BETWEEN 0 AND 19 THEN region END"
 ASKED = {
     "count and sum in 20 groups": (
         "SELECT region, count(*), sum(income) FROM {} WHERE age > {} GROUP BY region",
-        f"SELECT {_REGION} AS g, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} WHERE age > {{}} GROUP BY g",
+        f"SELECT {_REGION} AS g, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} WHERE TRY(age > {{}}) GROUP BY g",
     ),
-    "mean of all": ("SELECT avg(income) FROM {} WHERE age > {}", f"SELECT {_KNOWN} FROM {{}} WHERE age > {{}}"),
+    "count of all": ("SELECT count(*) FROM {} WHERE age > {}", "SELECT count(*) FROM {} WHERE TRY(age > {})"),
+    "sum of all": (
+        "SELECT sum(income) FROM {} WHERE age > {}",
+        f"SELECT sum({_STEPS.format(_CLIPPED)}) FROM {{}} WHERE TRY(age > {{}})",
+    ),
+    "mean of all": ("SELECT avg(income) FROM {} WHERE age > {}", f"SELECT {_KNOWN} FROM {{}} WHERE TRY(age > {{}})"),
     "deviation in 20 groups": (
         "SELECT region, stddev(income) FROM {} WHERE age > {} GROUP BY region",
-        f"SELECT {_REGION} AS g, {_KNOWN_ONES}, {_SPREAD} FROM {{}} WHERE age > {{}} GROUP BY g",
+        f"SELECT {_REGION} AS g, {_KNOWN_ONES}, {_SPREAD} FROM {{}} WHERE TRY(age > {{}}) GROUP BY g",
     ),
     "median of all": (
         "SELECT median(income) FROM {} WHERE age > {}",
-        f"SELECT histogram(CAST(round({_CLIPPED} / 10) AS INTEGER)) FROM {{}} WHERE age > {{}}",
+        f"SELECT histogram(CAST(round({_CLIPPED} / 10) AS INTEGER)) FROM {{}} WHERE TRY(age > {{}})",
     ),
     "subtotals of 20 groups": (
         "SELECT region, count(*) FROM {} WHERE age > {} GROUP BY ROLLUP (region)",
-        f"SELECT {_REGION} AS g, count(*) FROM {{}} WHERE age > {{}} GROUP BY g",
+        f"SELECT {_REGION} AS g, count(*) FROM {{}} WHERE TRY(age > {{}}) GROUP BY g",
     ),
 }
 """Questions, and SQL by hand that makes what noise is added to: values within their bounds, in steps of a grid."""
@@ -222,8 +228,9 @@ ASKED = {
 def guarded(con: duckdb.DuckDBPyConnection, records: int) -> Table:
     """Questions to a guard beside the same ones in plain SQL over the same records, each of them a new one.
 
-    By hand is the least that any system takes which holds to the same bounds and the same grid: SQL written for this
-    question alone, and the noise of its numbers, without planning and without a ledger.
+    By hand is the least that any system takes which holds to the same bounds and the same grid, and reads all records
+    whatever their least and largest values are: SQL written for this question alone, with the settings of a guard, and
+    the noise of its numbers, without planning and without a ledger.
     """
     con.execute(
         f"""CREATE OR REPLACE TABLE asked AS SELECT i AS id, i // 2 AS owner, i % 20 AS region, i * 7 % 90 AS age,
@@ -258,7 +265,8 @@ def guarded(con: duckdb.DuckDBPyConnection, records: int) -> Table:
         with closing(sdcduck.open_guard(register)) as guard:
             plain = "SELECT region, count(*), sum(income) FROM {} WHERE age > {} GROUP BY region"
             by_hand = (
-                f"SELECT region, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} WHERE age > {{}} GROUP BY region"
+                f"SELECT region, count(*), sum({_STEPS.format(_CLIPPED)}) FROM {{}} "
+                "WHERE TRY(age > {}) GROUP BY region"
             )
             compared_with(table, con, guard, f"{name}, which nobody may know", plain, "people", by_hand=by_hand)
     return table
@@ -280,7 +288,9 @@ def compared_with(
     for age in range(7):
         plain.append(cpu(lambda at=age: con.execute((beside or question).format("asked", at)).fetchall(), 1))
         if by_hand:
+            con.execute("SET disabled_optimizers = ?", [LOCKED.get("disabled_optimizers", "")])
             written.append(cpu(lambda at=age: with_noise(con, by_hand.format("asked", at)), 1))
+            con.execute("RESET disabled_optimizers")
         private.append(cpu(lambda at=age: guard.sql(question.format(of, at)), 1))
     least, most = statistics.median(plain), statistics.median(private)
     cells = [f"{most / least:.2f}"]

@@ -120,6 +120,7 @@ class Releases:
         self._limited, self._register = limited, register
         self._alone = threading.Lock()
         self._known: dict[str, _Known] = {}
+        self._counted: dict[tuple[object, ...], int] = {}
 
     def drawn(
         self, rewritten: Rewritten, parameters: Parameters, query: str, login: str
@@ -366,9 +367,18 @@ class Releases:
 
     def _most_rows(self, release: Release) -> int:
         """How many rows a block is made of at most: of joined tables each may find as many as a unit has."""
-        tables = release.tables or (release.policy,)
-        rows = [self._columns(f"SELECT count(*) FROM {identifier(table)}", {})[0][0] for table in tables]
-        return int(max(rows)) * (1 if len(rows) == 1 else release.contributions or 1)
+        tables, version = release.tables or (release.policy,), self._version()
+        most = max(self._rows(table, version) for table in tables)
+        return most * (1 if len(tables) == 1 else release.contributions or 1)
+
+    def _rows(self, table: str, version: Sequence[int]) -> int:
+        """The rows of a table, counted once for each state of the data."""
+        at: tuple[object, ...] = (table, *version)
+        if at not in self._counted:
+            rows = int(self._columns(f"SELECT count(*) FROM {identifier(table)}", {})[0][0])
+            self._counted = {known: of for known, of in self._counted.items() if known[1:] == at[1:]} | {at: rows}
+            return rows
+        return self._counted[at]
 
     def _kinds(self, release: Release, given: Given) -> list[str]:
         """The types of the keys of groups that nobody may know.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,7 +14,8 @@ from private_people import RECORDS, made
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
-from sdcduck.guard.methods.dp import of_many
+from sdcduck.guard.methods.dp import in_steps, of_many, within_ends
+from sdcduck.guard.opening import LOCKED
 from sdcduck.guard.templates import asked, template
 
 pytest.importorskip("opendp")
@@ -161,6 +164,63 @@ def test_sums_are_whole_steps_and_the_same_of_very_many(guard: Guard, statistic:
     assert of_many(release.totals) != release.totals
     assert few == many
     assert all(value == int(value) for value in few)
+
+
+@pytest.mark.parametrize(
+    "ends", [(0.0, 10000.0), (-3.0, 3.0), (10.0, 10.7), (-1e308, 7e307), (5.0, 5.0), (-8.0, -1e-3)]
+)
+def test_values_within_their_ends_are_those_of_their_definition(ends: tuple[float, float]) -> None:
+    """In whole steps of the grid of a sum, for numbers at, near and far beyond the ends, and for what is no number."""
+    low, high = ends
+    near = [math.nextafter(end, beyond) for end in ends for beyond in (-math.inf, math.inf)]
+    values = [
+        *ends,
+        *near,
+        (low + high) / 2,
+        0.0,
+        -0.0,
+        1e-300,
+        -1e-300,
+        1.7976931348623157e308,
+        -1.7976931348623157e308,
+    ]
+    values += [low - 1, high + 1, 1e17, -1e17]
+    none = [math.nan, math.inf, -math.inf, None]
+    with duckdb.connect() as con:
+        con.execute("CREATE TABLE t AS SELECT unnest($1) AS place, unnest($2) AS x", [list(range(len(values))), values])
+        found = con.execute(
+            f"SELECT x, {in_steps(within_ends('x', low, high), low, high)[0]} FROM t ORDER BY place"
+        ).fetchall()
+        con.execute("CREATE OR REPLACE TABLE t AS SELECT unnest($1::DOUBLE[]) AS x", [none])
+        assert con.execute(f"SELECT count({within_ends('x', low, high)}) FROM t").fetchall() == [(0,)]
+    step = in_steps("x", low, high)[1]
+    assert [steps for _, steps in found] == [float(round(min(max(x, low), high) / step)) for x, _ in found]
+
+
+def test_values_that_are_counted_are_those_that_are_added_up(guard: Guard) -> None:
+    """One number, in whatever order it is asked for, and what DuckDB works out for the sum anyway."""
+    for question in ("SELECT avg(income), count(income) FROM people", "SELECT count(income), avg(income) FROM people"):
+        [release] = guard.rewritten(question)[0].releases
+        assert len(release.columns) == 2
+        counted = re.search(r"COUNT\((CASE WHEN ABS.* END)\) AS", release.totals)
+        assert counted is not None
+        assert release.totals.count(counted[1]) == 2
+
+
+@pytest.mark.parametrize("statistic", ["sum(income)", "avg(income)", "var_samp(income)"])
+def test_one_value_beyond_its_bounds_changes_no_plan(guard: Guard, statistic: str) -> None:
+    """DuckDB leaves out a comparison that the least and largest value of a column make needless, if it is let."""
+    [release] = guard.rewritten(f"SELECT {statistic} FROM people WHERE age > 3")[0].releases
+    name = release.totals.split('"."main"')[0].rsplit('"', 1)[1]
+    plans = set()
+    for income in ("income", "CASE WHEN id = 7 THEN 1e9 ELSE income END"):
+        with duckdb.connect(config={"disabled_optimizers": LOCKED.get("disabled_optimizers", "")}) as con:
+            con.execute(f"ATTACH ':memory:' AS {name}; USE {name}")
+            con.execute(
+                f"CREATE TABLE people AS SELECT * REPLACE (CAST({income} AS DOUBLE) AS income) FROM ({RECORDS})"
+            )
+            plans.add(con.execute(f"EXPLAIN (FORMAT json) {release.totals}").fetchall()[0][1])
+    assert len(plans) == 1
 
 
 def test_another_constant_needs_no_new_rewriting(guard: Guard) -> None:
