@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import duckdb
 import pyarrow as pa
@@ -28,8 +28,11 @@ GROUPED = (*_WHOLE, "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
 """Types whose values engines tell apart as DuckDB does."""
 _NUMBER = re.compile(r"0|-?[1-9]\d*")
 _KEPT = "_sdcduck"  # a database in memory, which all connections of this process see
-_TRIED: WeakSet[Engine] = WeakSet()
-"""Engines of which it was seen that they answer as DuckDB does."""
+_OF_ENGINES: WeakKeyDictionary[Engine, dict[str, int]] = WeakKeyDictionary()
+"""Engines of which it was seen that they answer as DuckDB does, with the tables of their rows: how many each has, those
+that were asked for last at the end."""
+_MOST_ROWS = 10_000_000
+_LAST = 32  # tables that one statement may read, however large
 
 
 @dataclass(frozen=True)
@@ -193,11 +196,21 @@ def kept(cursor: duckdb.DuckDBPyConnection, engine: Engine, asked: Sequence[Aske
     """
     from sdcduck.catalog.engine_self_test import check_alike  # with sqlglot
 
-    if engine not in _TRIED:
+    if engine not in _OF_ENGINES:
         check_alike(engine)
-        _TRIED.add(engine)
-    answers = _answers(engine, [query for query, _, _ in asked])
-    return [_keep(cursor, rows, columns, more) for rows, (_, columns, more) in zip(answers, asked, strict=True)]
+        _OF_ENGINES[engine] = {}
+    answers, known = _answers(engine, [query for query, _, _ in asked]), _OF_ENGINES[engine]
+    names = []
+    for rows, (_, columns, more) in zip(answers, asked, strict=True):
+        names.append(_keep(cursor, rows, columns, more))
+        known.pop(names[-1], None)
+        known[names[-1]] = rows.num_rows
+    for name in list(known)[:-_LAST]:
+        if sum(known.values()) <= _MOST_ROWS:
+            break
+        known.pop(name, None)
+        cursor.execute(f"DROP TABLE IF EXISTS {name}")
+    return names
 
 
 def scale_of(kind: str) -> int:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from sdcduck.catalog.engines import duckdb_columns
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.engine_cells import GROUPED, kept
-from sdcduck.udfs.source import Source, read_elsewhere, source
+from sdcduck.udfs.source import Source, read_elsewhere, source, stands_for
 
 _TIMES = "_sdc_times"
 
@@ -37,7 +37,7 @@ def source_of_counts(
     said = f"argument '{argument}': the records of '{marked[0]}' are on another engine, and the table here is empty"
     if session.engine is None:
         raise SDCError(f"{said}: open this file with sdcduck.connect(.., records=..)")
-    if relation.sql != identifier(relation.text) or folded(relation.text) != folded(marked[0]):
+    if not stands_for(relation, marked[0]):
         raise SDCError(
             f"{said}; name that table itself, whose values the engine counts, or take a sample of its records into a "
             "table of this database (docs/engines.md)"
@@ -56,6 +56,6 @@ def source_of_counts(
     query = f"SELECT {listed} FROM {identifier(marked[0])} {grouped}HAVING count(*) > 0"
     [rows] = kept(cursor, session.engine, [(query, [*by.items(), (_TIMES, "HUGEINT")], [])])
     # Whoever asks may have said USE, of which cursors know nothing.
-    elsewhere = literal(f"argument '{argument}': the table that stands for one on another engine is in the schema main: USE main")
+    elsewhere = literal(f"argument '{argument}': a table that stands for one on another engine is in main: USE main")
     at_home = f"CASE WHEN current_schema() = 'main' THEN true ELSE error({elsewhere}) END"
     return replace(relation, sql=f"(FROM {rows} WHERE {at_home})", columns=by, records=_TIMES)

@@ -214,6 +214,11 @@ def read_elsewhere(cursor: duckdb.DuckDBPyConnection, relation: Source, argument
         ) from None
 
 
+def stands_for(relation: Source, table: str) -> bool:
+    """Whether a relation is this empty table itself, and no view or query of it."""
+    return folded(relation.sql.removeprefix("main.")) in (folded(table), folded(identifier(table)))
+
+
 def refuse_taken(columns: Iterable[str], taken: Collection[str]) -> None:
     """That no column has the name of one of the result.
 
