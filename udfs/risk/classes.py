@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import duckdb
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
@@ -219,9 +218,7 @@ def plan_individual_risk(
     threshold: float | None, method: str | None, nulls: str | None, alpha: float | None,
 ) -> str:  # fmt: skip
     """``sdc_individual_risk``."""
-    classes = Classes.read(
-        session, text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha
-    )
+    classes = Classes.read(session, text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha)
     refuse_taken(classes.relation.columns, _RISK_COLUMNS)
     most = share(threshold, "threshold")
     return f"SELECT *, risk > {most!r}::DOUBLE AS unsafe FROM ({_risks(classes, household, method)})"

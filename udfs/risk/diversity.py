@@ -93,9 +93,7 @@ def _multi(
     nulls: str | None,
 ) -> str:  # fmt: skip
     """A query for the diversity of several columns by class: keys, ``sensitive``, and the measures of both kinds."""
-    classes = Classes.read(
-        session, text, keys, nulls, taken=_MULTI_DIVERSITY, allowed=_NULLS, beside=sensitive or ()
-    )
+    classes = Classes.read(session, text, keys, nulls, taken=_MULTI_DIVERSITY, allowed=_NULLS, beside=sensitive or ())
     names = classes.relation.named(needed(sensitive, "sensitive", "name two columns or more"), "sensitive")
     if len(names) < 2:
         raise wrong("sensitive", "name two columns or more: sdc_l_diversity is for one")

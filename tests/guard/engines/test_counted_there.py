@@ -21,7 +21,9 @@ _SECRET = "the secret of the records of persons"
 _PERSONS = """SELECT i AS id, ['n', 's', 'e', NULL][1 + i % 4] AS region, (i * i % 23)::INTEGER AS age, i % 3 = 0 AS married,
     DATE '2001-01-01' + (i % 5)::INTEGER AS since, ((i * 7 % 13) / 10)::DECIMAL(4, 1) AS fee, sqrt(i) AS income,
     (i % 6)::INTEGER AS many FROM range(500) r(i)"""
-_SYNTHETIC = "CREATE TABLE synthetic AS SELECT region, (age * 3 % 23)::INTEGER AS age, count(*) AS n FROM {} GROUP BY ALL"
+_SYNTHETIC = (
+    "CREATE TABLE synthetic AS SELECT region, (age * 3 % 23)::INTEGER AS age, count(*) AS n FROM {} GROUP BY ALL"
+)
 _KEYS = "keys := ['region', 'age']"
 _BY = "dimensions := ['region', 'age']"
 _SOME = (
