@@ -37,7 +37,7 @@ def source_of_counts(
     said = f"argument '{argument}': the records of '{marked[0]}' are on another engine, and the table here is empty"
     if session.engine is None:
         raise SDCError(f"{said}: open this file with sdcduck.connect(.., records=..)")
-    if not stands_for(relation, marked[0]):
+    if not stands_for(cursor, relation, marked[0]):
         raise SDCError(
             f"{said}; name that table itself, whose values the engine counts, or take a sample of its records into a "
             "table of this database (docs/engines.md)"

@@ -214,9 +214,12 @@ def read_elsewhere(cursor: duckdb.DuckDBPyConnection, relation: Source, argument
         ) from None
 
 
-def stands_for(relation: Source, table: str) -> bool:
+def stands_for(cursor: duckdb.DuckDBPyConnection, relation: Source, table: str) -> bool:
     """Whether a relation is this empty table itself, and no view or query of it."""
-    return folded(relation.sql.removeprefix("main.")) in (folded(table), folded(identifier(table)))
+    [(database,)] = cursor.execute("SELECT current_database()").fetchall()
+    homes = [f"{home}{schema}" for home in (f"{database}.", f"{identifier(database)}.") for schema in ("", "main.")]
+    spelled = (f"{home}{name}" for home in ("", "main.", *homes) for name in (table, identifier(table)))
+    return folded(relation.sql) in map(folded, spelled)
 
 
 def refuse_taken(columns: Iterable[str], taken: Collection[str]) -> None:

@@ -99,7 +99,7 @@ def on_engine(session: Session, table: Source) -> OnEngine | None:
         raise SDCError(
             f"the records of {marked[0]!r} are on another engine: open this file with sdcduck.connect(.., records=..)"
         )
-    if not stands_for(table, marked[0]):
+    if not stands_for(session.cursor(), table, marked[0]):
         raise SDCError(
             f"argument 'tbl': {table.described} is no table; the records are those of '{marked[0]}', which get the keys"
         )
