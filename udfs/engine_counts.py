@@ -45,7 +45,7 @@ def source_of_counts(
     types = duckdb_columns(session.engine.schema(marked[0]))
     by = dict[str, str]()
     for asked, names in columns.items():
-        for name in relation.named(dict.fromkeys(one for one in names or () if one is not None), asked):
+        for name in relation.named([*dict.fromkeys(one for one in names or () if one is not None)], asked):
             kind = types.get(name, "of another type by now")
             if not kind.startswith(GROUPED):
                 raise SDCError(f"{said}; it does not tell values of '{name}' ({kind}) apart as DuckDB does")
