@@ -144,12 +144,12 @@ network-test:            ## synthetic trips by the network of the paper, on Kera
 # Spark is 490 MB, and takes half a minute to answer its first question.
 SCALE_VENV = .venv-scale
 
-scale-test:              ## questions of records in Spark, in this process and on two workers (Debian: default-jre-headless)
+scale-test:              ## questions of records in Spark, in this process, on two workers, and when one of two is killed (Debian: default-jre-headless)
 	@command -v java >/dev/null || { echo "scale-test needs Java; on Debian, as root: apt-get install default-jre-headless"; exit 1; }
 	@$(MAKE) --no-print-directory install
 	@test -x $(SCALE_VENV)/bin/python || $(MAKE) --no-print-directory install VENV=$(SCALE_VENV) BESIDE=$(VENV) DUCKDB='duckdb>=2'
 	@$(SCALE_VENV)/bin/python -m pip install -qq --disable-pip-version-check 'pyspark>=4,<5'
-	@SDCDUCK_EFFORT=long $(SCALE_VENV)/bin/python -m pytest -m 'long or not long' tests/guard/engines/test_spark.py
+	@SDCDUCK_EFFORT=long $(SCALE_VENV)/bin/python -m pytest -m 'long or not long' tests/guard/engines/test_spark.py tests/guard/engines/test_spark_cluster.py
 
 docs: $(STAMP)           ## the documentation site, in site/
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict -q && echo "sdcduck: open site/index.html"

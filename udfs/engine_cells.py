@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 import duckdb
 import pyarrow as pa
@@ -22,13 +22,17 @@ from sdcduck.errors import SDCError
 from sdcduck.quoting import folded, identifier, literal
 
 _Node = dict[str, Any]
-_Asked = tuple[str, list[tuple[str, str]], list[str]]
+Asked = tuple[str, list[tuple[str, str]], list[str]]
 """A query in DuckDB's words, names and types of what it answers, and SQL of more columns made of these."""
 _WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT")
-_GROUPED = (*_WHOLE, "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
+GROUPED = (*_WHOLE, "DECIMAL", "VARCHAR", "DATE", "BOOLEAN")
+"""Types whose values engines tell apart as DuckDB does."""
 _NUMBER = re.compile(r"0|-?[1-9]\d*")
-_TRIED: WeakSet[Engine] = WeakSet()
-"""Engines of which it was seen that they answer as DuckDB does."""
+_OF_ENGINES: WeakKeyDictionary[Engine, dict[str, int]] = WeakKeyDictionary()
+"""Engines of which it was seen that they answer as DuckDB does, with the tables of their rows: how many each has, those
+that were asked for last at the end."""
+_MOST_ROWS = 10_000_000
+_LAST = 32  # tables that one statement may read, however large
 
 
 @dataclass(frozen=True)
@@ -105,7 +109,7 @@ class Groups:
         Raises:
             SDCError: it fails, or answers otherwise than DuckDB; without what it says, which may have data.
         """
-        (rows,) = self._kept(cursor, [(self._query(), self._columns(), self._there())])
+        (rows,) = kept(cursor, self.engine, [(self._query(), self._columns(), self._there())])
         return replace(self, rows=rows)
 
     def contributions(
@@ -136,10 +140,10 @@ class Groups:
         asked = [(self._query(owner), [*self._columns(), *owners], self._there())]
         if value is not None:
             asked += self._contributed(value, contributor, apart, depth)
-        rows, *found = self._kept(cursor, asked)
+        rows, *found = kept(cursor, self.engine, asked)
         return replace(self, rows=rows), found
 
-    def _contributed(self, value: str, contributor: str | None, apart: Sequence[str], depth: int) -> list[_Asked]:
+    def _contributed(self, value: str, contributor: str | None, apart: Sequence[str], depth: int) -> list[Asked]:
         """What the engine is asked about contributions."""
         total, x, table = self.type_of_sum(value), identifier(value), identifier(self.table)
         exact = f"CAST({x} AS DECIMAL(38, {scale_of(self.types[value])}))"
@@ -149,7 +153,7 @@ class Groups:
         listed = "".join(f"{name}, " for name in by)
         grouped = f" GROUP BY {', '.join(by)}" if by else ""
         alone = f"SELECT {listed}{exact} AS _sdc_y FROM {table} WHERE {x} IS NOT NULL"
-        several = list[_Asked]()
+        several = list[Asked]()
         if contributor is not None:
             who, kind = identifier(contributor), self.types[contributor]
             each = (
@@ -183,15 +187,30 @@ class Groups:
             *several,
         ]
 
-    def _kept(self, cursor: duckdb.DuckDBPyConnection, asked: Sequence[_Asked]) -> list[str]:
-        """The tables here with what the engine answers to queries in DuckDB's words."""
-        from sdcduck.catalog.engine_self_test import check_alike  # with sqlglot
 
-        if self.engine not in _TRIED:
-            check_alike(self.engine)
-            _TRIED.add(self.engine)
-        answers = _answers(self.engine, [query for query, _, _ in asked])
-        return [_keep(cursor, rows, columns, more) for rows, (_, columns, more) in zip(answers, asked, strict=True)]
+def kept(cursor: duckdb.DuckDBPyConnection, engine: Engine, asked: Sequence[Asked]) -> list[str]:
+    """The tables here with what an engine answers to queries in DuckDB's words.
+
+    Raises:
+        SDCError: it fails, or answers otherwise than DuckDB; without what it says, which may have data.
+    """
+    from sdcduck.catalog.engine_self_test import check_alike  # with sqlglot
+
+    if engine not in _OF_ENGINES:
+        check_alike(engine)
+        _OF_ENGINES[engine] = {}
+    answers, known = _answers(engine, [query for query, _, _ in asked]), _OF_ENGINES[engine]
+    names = []
+    for rows, (_, columns, more) in zip(answers, asked, strict=True):
+        names.append(_keep(cursor, rows, columns, more))
+        known.pop(names[-1], None)
+        known[names[-1]] = rows.num_rows
+    for name in list(known)[:-_LAST]:
+        if sum(known.values()) <= _MOST_ROWS:
+            break
+        known.pop(name, None)
+        cursor.execute(f"DROP TABLE IF EXISTS {name}")
+    return names
 
 
 def scale_of(kind: str) -> int:
@@ -296,7 +315,7 @@ def groups_of(
     skipped = {id(argument) for (_, argument), name in zip(measures, bare, strict=True) if name is not None}
     by = tuple(dict.fromkeys(filter(None, map(own, _names(node, skipped)))))
     for column in by:
-        if not types[column].startswith(_GROUPED):
+        if not types[column].startswith(GROUPED):
             raise _refused(f"no group and no condition is made of a column of type {types[column]}: '{column}'")
     summed, counted, found = list[str](), list[str](), list[Counted]()
     for (function, argument), name in zip(measures, bare, strict=True):

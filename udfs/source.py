@@ -41,11 +41,18 @@ class Source:
         text: as the user wrote it.
         sql: to stand after FROM.
         columns: SQL type by column name.
+        records: SQL of how many records a row stands for, where it is not one.
     """
 
     text: str
     sql: str
     columns: dict[str, str]
+    records: str = "1"
+
+    @property
+    def counted(self) -> str:
+        """SQL that counts records."""
+        return "count(*)" if self.records == "1" else f"sum({self.records})::BIGINT"
 
     def column(self, name: str | None, argument: str) -> str:
         """The quoted name of one of the columns; any case will do.
@@ -183,25 +190,36 @@ def source(
         ) from None
     except duckdb.Error as problem:
         raise SDCError(f"argument '{argument}': {str(problem).splitlines()[0]}") from None
-    if not elsewhere:
-        _check_is_here(cursor, sql, argument)
-    return Source(text, sql, {row[0]: row[1] for row in described})
+    found = Source(text, sql, {row[0]: row[1] for row in described})
+    if not elsewhere and (marked := read_elsewhere(cursor, found, argument)):
+        raise SDCError(
+            f"argument '{argument}': the records of '{marked[0]}' are on another engine, and the table here is empty; "
+            "take a sample of them into a table of this database (docs/engines.md)"
+        )
+    return found
 
 
-def _check_is_here(cursor: duckdb.DuckDBPyConnection, sql: str, argument: str) -> None:
-    """That no empty table is read that stands for one of another engine."""
+def read_elsewhere(cursor: duckdb.DuckDBPyConnection, relation: Source, argument: str) -> list[str]:
+    """The empty tables that it reads, which stand for those of another engine.
+
+    Raises:
+        SDCError: DuckDB does not tell.
+    """
     try:
-        marked = marked_tables(cursor, f"FROM {sql}")
+        return marked_tables(cursor, f"FROM {relation.sql}")
     except duckdb.Error:
         raise SDCError(
             f"argument '{argument}': tables here stand for others on another engine, and DuckDB does not tell whether "
             "the query reads one; put its rows into a table"
         ) from None
-    if marked:
-        raise SDCError(
-            f"argument '{argument}': the records of '{marked[0]}' are on another engine, and the table here is empty; "
-            "take a sample of them into a table of this database (docs/engines.md)"
-        )
+
+
+def stands_for(cursor: duckdb.DuckDBPyConnection, relation: Source, table: str) -> bool:
+    """Whether a relation is this empty table itself, and no view or query of it."""
+    [(database,)] = cursor.execute("SELECT current_database()").fetchall()
+    homes = [f"{home}{schema}" for home in (f"{database}.", f"{identifier(database)}.") for schema in ("", "main.")]
+    spelled = (f"{home}{name}" for home in ("", "main.", *homes) for name in (table, identifier(table)))
+    return folded(relation.sql) in map(folded, spelled)
 
 
 def refuse_taken(columns: Iterable[str], taken: Collection[str]) -> None:

@@ -351,3 +351,25 @@ def test_the_short_form_of_the_guard_is_the_same_to_the_bit(
     assert all(plain == short for plain, short in rows)
     assert len({plain for plain, _ in rows}) > 3000
     assert any(plain is None for plain, _ in rows)
+
+
+@pytest.mark.parametrize(
+    ("ptable", "code", "guide"),
+    [
+        ("default", "_sdc_count_code", "_sdc_ptable_count_guide"),
+        ("default_magnitude", "_sdc_magnitude_code", "_sdc_ptable_magnitude_guide"),
+    ],
+)
+def test_codes_of_the_guard_are_those_of_the_guide(
+    con: duckdb.DuckDBPyConnection, ptable: str, code: str, guide: str
+) -> None:
+    """Of every row and the first and the last key of every bucket."""
+    found = con.execute(
+        f"""SELECT count(*), count(*) FILTER ({code}('{ptable}', slot, key)
+            IS DISTINCT FROM _sdc_guide_code({guide}('{ptable}'), '{ptable}', slot, key >> _sdc_ptable_shift('{ptable}')))
+        FROM (SELECT slot, bucket << _sdc_ptable_shift('{ptable}') | ((1 << _sdc_ptable_shift('{ptable}')) - 1) * last AS key
+            FROM range(length({guide}('{ptable}')) // (2 * _sdc_ptable_buckets('{ptable}'))) a(slot),
+                range(_sdc_ptable_buckets('{ptable}')) b(bucket), range(2) c(last))"""
+    ).fetchall()
+    assert found[0][0] > 6000
+    assert found[0][1] == 0

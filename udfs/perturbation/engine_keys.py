@@ -11,7 +11,7 @@ from sdcduck.catalog.engines import Engine, duckdb_columns, marked_tables
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
 from sdcduck.quoting import identifier
-from sdcduck.udfs.source import Source
+from sdcduck.udfs.source import Source, stands_for
 
 _UNITS = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "VARCHAR")
 
@@ -98,5 +98,9 @@ def on_engine(session: Session, table: Source) -> OnEngine | None:
     if session.engine is None:
         raise SDCError(
             f"the records of {marked[0]!r} are on another engine: open this file with sdcduck.connect(.., records=..)"
+        )
+    if not stands_for(session.cursor(), table, marked[0]):
+        raise SDCError(
+            f"argument 'tbl': {table.described} is no table; the records are those of '{marked[0]}', which get the keys"
         )
     return OnEngine(session, session.engine, marked[0])

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-import duckdb
 import pyarrow as pa
 
 from sdcduck.errors import SDCError
@@ -17,6 +16,7 @@ from sdcduck.methods.risk.individual import class_risk
 from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.arguments import choice, needed, share, struct, whole, wrong
 from sdcduck.udfs.compared import check_kinds, kind_of
+from sdcduck.udfs.engine_counts import source_of_counts
 from sdcduck.udfs.source import Source, refuse_taken, source
 from sdcduck.udfs.sums import total
 
@@ -62,20 +62,25 @@ class Classes:
 
     @classmethod
     def read(
-        cls, cursor: duckdb.DuckDBPyConnection, text: str | None, keys: list[str] | None, nulls: str | None,
+        cls, session: Session, text: str | None, keys: list[str] | None, nulls: str | None,
         *, weight: str | None = None, taken: Sequence[str] = (), allowed: Sequence[str] = NULLS[:2],
-        argument: str = "source", alpha: float | None = 1.0,
+        argument: str = "source", alpha: float | None = 1.0, beside: Sequence[str | None] | None = None,
     ) -> Classes:  # fmt: skip
         """The classes that the arguments describe.
 
         Args:
             taken: names of the result's columns, which a key must not have.
             allowed: what ``nulls`` may be.
+            beside: the sensitive columns of a function that only counts, so that the records may be on an engine; None:
+                it reads records.
 
         Raises:
             SDCError: an unknown column, one named twice, or an argument that is out of range.
         """
-        relation = source(cursor, text, argument)
+        if beside is None or weight is not None:
+            relation = source(session.cursor(), text, argument)
+        else:
+            relation = source_of_counts(session, text, argument, {"keys": keys, "sensitive": beside})
         needed(keys, "keys", "name the columns by which a person could be found")
         names = relation.named(keys, "keys", taken)
         known = choice(nulls, "nulls", allowed)
@@ -103,7 +108,7 @@ class Classes:
     def counted(self) -> str:
         """A query for the classes: keys, ``records``, and ``population``, NULL without weights."""
         weights = "NULL::DOUBLE" if self.weight is None else total(checked_weight(self.weight))
-        counts = f"count(*) AS records, {weights} AS population"
+        counts = f"{self.relation.counted} AS records, {weights} AS population"
         plain = f"SELECT {self.columns}, {counts} FROM {self.records()} GROUP BY ALL"
         return plain if self.nulls != "match" else self._matched(plain)
 
@@ -152,7 +157,7 @@ def plan_classes(
 ) -> str:  # fmt: skip
     """``sdc_classes``."""
     classes = Classes.read(
-        session.cursor(), text, keys, nulls, weight=weight, taken=CLASS_COLUMNS, allowed=NULLS, alpha=alpha
+        session, text, keys, nulls, weight=weight, taken=CLASS_COLUMNS, allowed=NULLS, alpha=alpha, beside=()
     )
     return f"SELECT {classes.columns}, records, population FROM ({classes.counted()})"
 
@@ -161,7 +166,7 @@ def plan_k_anonymity(
     session: Session, text: str | None, keys: list[str] | None, k: int | None, nulls: str | None, alpha: float | None
 ) -> str:
     """``sdc_k_anonymity``."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha)
+    classes = Classes.read(session, text, keys, nulls, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha, beside=())
     return anonymity(classes, whole(k, "k", least=1))
 
 
@@ -213,9 +218,7 @@ def plan_individual_risk(
     threshold: float | None, method: str | None, nulls: str | None, alpha: float | None,
 ) -> str:  # fmt: skip
     """``sdc_individual_risk``."""
-    classes = Classes.read(
-        session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha
-    )
+    classes = Classes.read(session, text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha)
     refuse_taken(classes.relation.columns, _RISK_COLUMNS)
     most = share(threshold, "threshold")
     return f"SELECT *, risk > {most!r}::DOUBLE AS unsafe FROM ({_risks(classes, household, method)})"
@@ -228,8 +231,9 @@ def plan_global_risk(
     """``sdc_global_risk``: from the classes, or from the records where households count."""
     most = share(threshold, "threshold")
     classes = Classes.read(
-        session.cursor(), text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha
-    )
+        session, text, keys, nulls, weight=weight, allowed=NULLS, taken=CLASS_COLUMNS, alpha=alpha,
+        beside=() if household is None else None,
+    )  # fmt: skip
     return overall_risk(classes, most, household, method)
 
 
@@ -273,7 +277,7 @@ def plan_unsafe_combinations(
     nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_unsafe_combinations``: every subset of the keys is a window over the classes."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=CLASS_COLUMNS)
+    classes = Classes.read(session, text, keys, nulls, taken=CLASS_COLUMNS, beside=())
     return rare_combinations(classes, whole(k, "k", least=1), whole(max_size, "max_size", least=1))
 
 
@@ -304,7 +308,7 @@ def rare_combinations(classes: Classes, below: int, max_size: int) -> str:
 # --- marketer risk ---------------------------------------------------------------------------------------------------
 
 
-def _paired(cursor: duckdb.DuckDBPyConnection, inner: Classes, external: str | None) -> str:
+def _paired(session: Session, inner: Classes, external: str | None) -> str:
     """A query for the classes of the released records: keys, ``_f`` records, ``_there`` in the identified file.
 
     ``_there`` is NULL without such a file.
@@ -312,7 +316,7 @@ def _paired(cursor: duckdb.DuckDBPyConnection, inner: Classes, external: str | N
     own = f"SELECT {inner.columns}, records AS _f FROM ({inner.counted()})"
     if external is None:
         return f"SELECT *, NULL::BIGINT AS _there FROM ({own})"
-    outer = Classes.read(cursor, external, list(inner.keys), inner.nulls, argument="external")
+    outer = Classes.read(session, external, list(inner.keys), inner.nulls, argument="external", beside=())
     check_kinds({"internal": inner.relation, "external": outer.relation}, inner.keys, "keys")
     alike = " AND ".join(
         f"i.{identifier(one)} IS NOT DISTINCT FROM e.{identifier(other)}"
@@ -354,22 +358,20 @@ def plan_marketer_risk(
     nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_marketer_risk``."""
-    cursor = session.cursor()
-    inner = Classes.read(cursor, internal, keys, nulls, taken=_MARKETER, argument="internal")
-    return _marketer(_paired(cursor, inner, external), whole(k, "k", least=1))
+    inner = Classes.read(session, internal, keys, nulls, taken=_MARKETER, argument="internal", beside=())
+    return _marketer(_paired(session, inner, external), whole(k, "k", least=1))
 
 
 def plan_marketer_risk_classes(
     session: Session, internal: str | None, external: str | None, keys: list[str] | None, nulls: str | None
 ) -> str:
     """``sdc_marketer_risk_classes``."""
-    cursor = session.cursor()
-    inner = Classes.read(cursor, internal, keys, nulls, taken=_MARKETER, argument="internal")
+    inner = Classes.read(session, internal, keys, nulls, taken=_MARKETER, argument="internal", beside=())
     return f"""
         SELECT {inner.columns}, _f AS records, _there AS population, _f <= _there AS valid, 1 / _f AS risk_im,
             1 / CASE WHEN _there IS NOT NULL THEN greatest(_there, _f) END AS risk_cem,
             CASE WHEN _f <= _there THEN 1 / _there END AS risk_orem
-        FROM ({_paired(cursor, inner, external)})"""
+        FROM ({_paired(session, inner, external)})"""
 
 
 def plan_policy_risk(
@@ -377,17 +379,16 @@ def plan_policy_risk(
     date: str | None, as_of: list[datetime.date] | None, nulls: str | None,
 ) -> str:  # fmt: skip
     """``sdc_policy_risk``: the same measures for every policy, and for the file as it was at each date."""
-    cursor = session.cursor()
     example = "{'coarse': ['county'], 'fine': ['county', 'age']}"
     given = needed(struct(policies, "policies", example), "policies", f"name lists of columns: {example}")
     least = whole(k, "k", least=1)
     if (date is None) != (as_of is None):
         raise SDCError("arguments 'date' and 'as_of' go together: a column, and the dates up to which the file goes")
-    relation = source(cursor, internal, "internal")
     days: list[datetime.date | None] = [None] if as_of is None else list(as_of)
     if as_of is not None and (not as_of or None in as_of):
         raise wrong("as_of", "hold dates")
-    if date is not None:
+    if date is not None:  # which records are left depends on the day
+        relation = source(session.cursor(), internal, "internal")
         relation.column(date, "date")
         if not str(kind_of(relation.type_of(date))).startswith("instant"):
             raise wrong("date", f"name a column of dates or timestamps: '{date}' is none")
@@ -400,8 +401,8 @@ def plan_policy_risk(
             if day is not None:
                 until = f"{relation.column(date, 'date')}::DATE <= DATE '{day:%Y-%m-%d}'"
                 text = f"(FROM {relation.sql} WHERE {until})"
-            inner = Classes.read(cursor, text, columns, nulls, taken=_MARKETER, argument="internal")
-            measures = _marketer(_paired(cursor, inner, external), least)
+            inner = Classes.read(session, text, columns, nulls, taken=_MARKETER, argument="internal", beside=())
+            measures = _marketer(_paired(session, inner, external), least)
             at = "NULL::DATE" if day is None else f"DATE '{day:%Y-%m-%d}'"
             parts.append(f"SELECT {literal(name)} AS policy, {at} AS as_of, * FROM ({measures})")
     return " UNION ALL ".join(parts) + " ORDER BY as_of, im, policy"

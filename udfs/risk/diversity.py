@@ -30,14 +30,15 @@ def _values(classes: Classes, sensitive: str | None) -> str:
     if column in map(identifier, classes.keys):
         raise wrong("sensitive", "name another column than 'keys'")
     known = f"WHERE {column} IS NOT NULL" if classes.nulls == "skip" else ""
-    return f"SELECT {classes.columns}, {column} AS _value, count(*) AS _n FROM {classes.records()} {known} GROUP BY ALL"
+    counted = f"{classes.relation.counted} AS _n"
+    return f"SELECT {classes.columns}, {column} AS _value, {counted} FROM {classes.records()} {known} GROUP BY ALL"
 
 
 def _diversity(
     session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, c: float | None,
     nulls: str | None,
 ) -> tuple[Classes, str]:  # fmt: skip
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_DIVERSITY, allowed=_NULLS)
+    classes = Classes.read(session, text, keys, nulls, taken=_DIVERSITY, allowed=_NULLS, beside=[sensitive])
     return classes, diversity(classes.keys, _values(classes, sensitive), number(c, "c", above=0))
 
 
@@ -92,7 +93,7 @@ def _multi(
     nulls: str | None,
 ) -> str:  # fmt: skip
     """A query for the diversity of several columns by class: keys, ``sensitive``, and the measures of both kinds."""
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_MULTI_DIVERSITY, allowed=_NULLS)
+    classes = Classes.read(session, text, keys, nulls, taken=_MULTI_DIVERSITY, allowed=_NULLS, beside=sensitive or ())
     names = classes.relation.named(needed(sensitive, "sensitive", "name two columns or more"), "sensitive")
     if len(names) < 2:
         raise wrong("sensitive", "name two columns or more: sdc_l_diversity is for one")
@@ -125,7 +126,7 @@ def _multi(
     renamed = ", ".join(f"{short} AS {identifier(name)}" for name, short in zip(classes.keys, inner, strict=True))
     return f"""
         WITH _cells AS MATERIALIZED (
-            SELECT {shown}, count(*) AS _n FROM {classes.records()} WHERE {known} GROUP BY ALL
+            SELECT {shown}, {classes.relation.counted} AS _n FROM {classes.records()} WHERE {known} GROUP BY ALL
         )
         SELECT {renamed}, {", ".join(_MULTI_DIVERSITY)}, _order FROM ({" UNION ALL ".join(parts)})"""
 
@@ -160,7 +161,7 @@ def _closeness(
     session: Session, text: str | None, keys: list[str] | None, sensitive: str | None, ordered: bool | None,
     nulls: str | None,
 ) -> str:  # fmt: skip
-    classes = Classes.read(session.cursor(), text, keys, nulls, taken=_CLOSENESS, allowed=_NULLS)
+    classes = Classes.read(session, text, keys, nulls, taken=_CLOSENESS, allowed=_NULLS, beside=[sensitive])
     values = _values(classes, sensitive)
     if ordered is None:
         ordered = is_ordered(classes.relation.type_of(str(sensitive)))

@@ -61,7 +61,7 @@ def _read_call(
     missing: str | None, nulls: str | None,
 ) -> _Call:  # fmt: skip
     choice(nulls, "nulls", _NULLS)
-    classes = Classes.read(session.cursor(), text, keys, "category", taken=_ADDED)
+    classes = Classes.read(session, text, keys, "category", taken=_ADDED)
     if len(classes.keys) > MOST_KEYS:
         raise SDCError(f"argument 'keys' may name at most {MOST_KEYS} columns")
     sampled = share(fraction, "dis", zero=False, why="the part of the population in the sample")
@@ -222,7 +222,7 @@ def _read_model(
     session: Session, text: str | None, keys: list[str] | None, weight: str | None, fraction: float | None,
     interactions: int | None, trends: list[str] | None, method: str | None,
 ) -> _Model:  # fmt: skip
-    classes = Classes.read(session.cursor(), text, keys, "category", weight=weight)
+    classes = Classes.read(session, text, keys, "category", weight=weight)
     if (weight is None) == (fraction is None):
         raise SDCError("give either 'weight', a column of sampling weights, or 'fraction', the share that was sampled")
     sampled = None if fraction is None else share(fraction, "fraction", zero=False)

@@ -127,7 +127,7 @@ def _read_call(
     size = None if total is None else whole(total, "total", least=0, most=MOST_RECORDS)
     if importlib.util.find_spec("opendp") is None:
         raise SDCError("differential privacy needs the package 'opendp': pip install 'sdcduck[dp]'")
-    cells = Cells.read(session.cursor(), text, by, count, domains, structural)
+    cells = Cells.read(session, text, by, count, domains, structural, elsewhere=False)
     refuse_taken(cells.by, ("converged",))
     from_data = tuple(name for name in cells.by if name not in cells.domains)
     if from_data and not public_domains:

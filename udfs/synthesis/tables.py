@@ -32,6 +32,7 @@ from sdcduck.quoting import folded, identifier, literal
 from sdcduck.udfs.arguments import among, choice, needed, struct, whole, wrong
 from sdcduck.udfs.compared import check_kinds
 from sdcduck.udfs.conditions import check_reads_columns_only
+from sdcduck.udfs.engine_counts import source_of_counts
 from sdcduck.udfs.rows import table_of
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, source
@@ -146,15 +147,22 @@ class Cells:
 
     @classmethod
     def read(
-        cls, cursor: duckdb.DuckDBPyConnection, text: str | None, by: list[str] | None, count: str | None,
-        domains: str | None, structural: str | None,
+        cls, session: Session, text: str | None, by: list[str] | None, count: str | None, domains: str | None,
+        structural: str | None, *, elsewhere: bool = True,
     ) -> Cells:  # fmt: skip
         """The cells that the arguments describe.
+
+        Args:
+            elsewhere: whether the records may be on another engine.
 
         Raises:
             SDCError: an unknown column, one named twice, or a condition that does not bind.
         """
-        relation = source(cursor, text, "source")
+        cursor = session.cursor()
+        if elsewhere:
+            relation = source_of_counts(session, text, "source", {"dimensions": by, "freq": [count]})
+        else:
+            relation = source(cursor, text, "source")
         needed(by, "dimensions", "name the columns whose combinations are the cells")
         names = relation.named(by, "dimensions", ("replicate", "count"))
         relation.check_names(names)
@@ -182,10 +190,10 @@ class Cells:
     def counted(self) -> str:
         """A query for the cells with records: columns and ``_sdc_n``."""
         if self.count is None:
-            n = "count(*)"
+            n = self.relation.counted
         else:
             column = self.relation.number(self.count, "freq")
-            n = f"sum({_whole_number(column)})"
+            n = f"sum({_whole_number(column)} * {self.relation.records})"
         # Two readings of a sum: DuckDB looks at HAVING and at the result.
         return (
             f"SELECT * REPLACE (CASE WHEN _sdc_n > {MOST_RECORDS} "
@@ -296,7 +304,7 @@ def plan_synth_table(
     wanted = _synthesis(law, alpha, whole(m, "m", least=1), size)
     need_seed_or_secret(session, seed, "a synthesis can be undone")
     under_secret = session.secret() is not None
-    cells = Cells.read(session.cursor(), text, by, count, domains, structural)
+    cells = Cells.read(session, text, by, count, domains, structural)
     stream = f"{'NULL' if seed is None else seed}::BIGINT, {str(under_secret).lower()}"
     mean = f"CASE WHEN _sdc_n > 0 THEN {wanted.size!r}::DOUBLE * _sdc_n ELSE {wanted.alpha!r}::DOUBLE END"
     means = f"""
@@ -372,7 +380,7 @@ def _histogram(
         n, numbers = relation.number(count, "freq"), relation.number(cells, "cells")
         query = f"SELECT {_whole_number(n)}, {_whole_number(numbers)} FROM {relation.sql}"
         return lambda: _read_histogram(session, query, cells_total)
-    table = Cells.read(session.cursor(), text, by, count, domains, structural)
+    table = Cells.read(session, text, by, count, domains, structural)
     query = f"SELECT _sdc_n, count(*) FROM ({table.rows(empty=False)}) GROUP BY _sdc_n"
     if cells_total is not None:
         return lambda: _read_histogram(session, query, cells_total)
@@ -467,7 +475,7 @@ def plan_tau_observed(
 ) -> str:  # fmt: skip
     """``sdc_tau_observed``: the measures of a synthesis that has been drawn, in SQL."""
     cursor = session.cursor()
-    cells = Cells.read(cursor, original, by, count, None, None)
+    cells = Cells.read(session, original, by, count, None, None)
     drawn = source(cursor, synthetic, "synthetic")
     n_hat = drawn.number(synthetic_freq, "synthetic_freq")
     check_kinds({"original": cells.relation, "synthetic": drawn}, cells.by, "dimensions")

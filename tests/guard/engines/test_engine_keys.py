@@ -191,3 +191,16 @@ def test_datafusion_takes_a_file(tmp_path: Path) -> None:
         assert con.execute(f"SELECT count(*) FROM '{file}' WHERE record_key = sdc_record_key(id)").fetchall() == [
             (3000,)
         ]
+
+
+def test_a_view_of_a_table_gets_no_keys() -> None:
+    """They would be those of all records, in the table itself."""
+    engine = _given("duckdb", pa.table({"id": [1, 2], "g": [1, 2]}))
+    with sdcduck.connect(secret=SECRET, records=engine) as con:
+        con.execute("CREATE VIEW few AS FROM people WHERE g = 1")
+        with pytest.raises(duckdb.Error, match=r"'few' is no table; the records are those of 'people'"):
+            con.execute("FROM sdc_add_record_key('few', unit := 'id')").fetchall()
+        assert [row[0] for row in con.execute("DESCRIBE people").fetchall()] == ["id", "g"]
+        assert con.execute("FROM sdc_add_record_key('main.people', unit := 'id')").fetchall() == [
+            ("record_key", 2, 2, 0)
+        ]

@@ -12,6 +12,8 @@ import pyarrow as pa
 import pytest
 
 import sdcduck
+from sdcduck.catalog.engines import engine_of
+from sdcduck.udfs import engine_cells
 
 sys.path.insert(0, str(Path(__file__).parent))
 from clickhouse_session import clickhouse
@@ -192,10 +194,33 @@ def test_an_engine_in_another_mode_is_not_asked(
 
 def test_rows_are_kept_once(alone: duckdb.DuckDBPyConnection) -> None:
     """A statement may be bound several times, and asks each time."""
-    with _there(alone, "duckdb") as con:
+    engine = engine_of(_duckdb({"firms": alone.sql("FROM firms").to_arrow_table()}))
+    with sdcduck.connect(secret=_SECRET, records=engine) as con:
         for _ in range(2):
             con.sql(f"FROM sdc_suppress($${_COUNTS}$$, max_count := 1)").fetchall()
-        kept = con.execute(
-            "SELECT count(*) FROM duckdb_tables() WHERE starts_with(table_name, '_sdc_rows_')"
-        ).fetchall()
-        assert kept[0][0] <= 1
+        assert len(engine_cells._OF_ENGINES[engine]) == 1
+
+
+def test_rows_that_nobody_asks_for_are_let_go(
+    alone: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine_cells, "_MOST_ROWS", 60)
+    monkeypatch.setattr(engine_cells, "_LAST", 2)
+    records = _duckdb({"firms": alone.sql("FROM firms").to_arrow_table()})
+    engine, names = engine_of(records), set[str]()
+    with sdcduck.connect(secret=_SECRET, records=engine) as con:
+        con.execute(f"PREPARE asked AS FROM sdc_suppress($${_COUNTS}$$, max_count := 1)")
+        for number in range(5):
+            records.execute(f"UPDATE firms SET size = {number} WHERE id = 7")
+            found = con.sql(f"FROM sdc_suppress($${_COUNTS}$$, max_count := 1)").fetchall()
+            names |= set(engine_cells._OF_ENGINES[engine])
+        left = set(engine_cells._OF_ENGINES[engine])
+        assert len(names) == 6
+        assert len(left) == 2
+        for name in names:
+            if name in left:
+                con.execute(f"FROM {name}").fetchall()
+            else:
+                with pytest.raises(duckdb.CatalogException):
+                    con.execute(f"FROM {name}")
+        assert con.execute("EXECUTE asked").fetchall() == found

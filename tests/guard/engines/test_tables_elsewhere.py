@@ -89,7 +89,7 @@ def test_by_whatever_way_it_is_read(read: str) -> None:
             con.execute("CREATE MACRO persons() AS (SELECT count(*) FROM people)")
             con.execute("CREATE TABLE sample AS SELECT 'n' AS region")
             with pytest.raises(duckdb.Error, match="another engine") as caught:
-                con.execute("FROM sdc_k_anonymity(?, keys := ['region'])", [read]).fetchall()
+                con.execute("FROM sdc_individual_risk(?, keys := ['region'])", [read]).fetchall()
             assert "here" in str(caught.value)
             for here in ("sample", "(FROM sample JOIN lookup USING (region))"):
                 asked = con.execute("SELECT count(*) FROM sdc_k_anonymity(?, keys := ['region'])", [here])
