@@ -45,10 +45,10 @@ def version_of(limited: Limited, register: Path, releases: Sequence[Release]) ->
                 found += [*view, *cursor.execute(f"{digest} AS _sdc_row").fetchall()[0]]
         return found
 
-    return [*_written(register), *limited.ask(ask)]
+    return [*written(register), *limited.ask(ask)]
 
 
-def _written(register: Path) -> list[object]:
+def written(register: Path) -> list[object]:
     """When a file was written, and how large it is: its times are no secret, and nothing is looked at in it."""
     found: list[object] = []
     for path in (register, register.with_name(f"{register.name}.wal")):

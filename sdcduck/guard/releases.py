@@ -41,7 +41,7 @@ from sdcduck.guard.costs import (
     standing_of,
     words_of,
 )
-from sdcduck.guard.data_versions import version_of
+from sdcduck.guard.data_versions import version_of, written
 from sdcduck.guard.forecasts import Forecast, forecast_of
 from sdcduck.guard.methods.dp import MOST_AS_DOUBLE, of_many
 from sdcduck.guard.passes.reading import read
@@ -367,14 +367,15 @@ class Releases:
 
     def _most_rows(self, release: Release) -> int:
         """How many rows a block is made of at most: of joined tables each may find as many as a unit has."""
-        tables, version = release.tables or (release.policy,), self._version()
+        tables = release.tables or (release.policy,)
+        version = () if self._register is None else tuple(written(self._register))
         most = max(self._rows(table, version) for table in tables)
         return most * (1 if len(tables) == 1 else release.contributions or 1)
 
-    def _rows(self, table: str, version: Sequence[int]) -> int:
+    def _rows(self, table: str, version: Sequence[object]) -> int:
         """The rows of a table, counted once for each state of the data."""
         at: tuple[object, ...] = (table, *version)
-        if at not in self._counted:
+        if not version or at not in self._counted:
             rows = int(self._columns(f"SELECT count(*) FROM {identifier(table)}", {})[0][0])
             self._counted = {known: of for known, of in self._counted.items() if known[1:] == at[1:]} | {at: rows}
             return rows
