@@ -28,6 +28,10 @@ EQUAL = [
     "SELECT w, count(*) FROM (SELECT id, (SELECT max(w) FROM ages a WHERE a.age = p.age) AS w FROM patients p GROUP BY id, age) GROUP BY w",
     "SELECT day, count(DISTINCT id) FROM visits v GROUP BY day QUALIFY row_number() OVER (ORDER BY count(*) DESC, (SELECT max(w) FROM ages a WHERE a.age = month(v.day) + 20), day) < 5",
     "SELECT diagnosis, count(*), (SELECT kind FROM kinds k WHERE k.diagnosis = v.diagnosis) AS kind FROM visits v GROUP BY ALL ORDER BY kind, diagnosis LIMIT 2",
+    # .. or a unit
+    "SELECT count(*) FROM (SELECT id FROM visits v GROUP BY id HAVING EXISTS (SELECT 1 FROM patients p WHERE p.id = v.id AND p.age > 40))",
+    "SELECT n, count(*) FROM (SELECT id, count(*) AS n FROM visits GROUP BY id HAVING count(*) > (SELECT 2 * count(*) FROM patients p WHERE p.id = visits.id)) GROUP BY n",
+    "SELECT k, count(*) FROM (SELECT id, (SELECT count(*) FROM patients p WHERE p.id = v.id AND p.region = 's') AS k FROM visits v GROUP BY id) GROUP BY k",
     # A subquery names a row of answers
     "WITH t AS (SELECT region, age, count(*) AS n FROM patients GROUP BY ALL) SELECT * FROM t WHERE n = (SELECT max(n) FROM t u WHERE u.region = t.region)",
     "WITH t AS (SELECT age, count(*) AS n FROM patients GROUP BY 1) SELECT age, (SELECT sum(n) FROM t u WHERE u.age <= t.age) AS running FROM t",

@@ -134,7 +134,6 @@ REFUSED = [
     ("SELECT n, count(*) FROM (SELECT nth_value(diagnosis, 2) OVER (PARTITION BY id ORDER BY day) AS n FROM visits) GROUP BY n", "SDC045", "nth_value"),
     ("SELECT n, count(*) FROM (SELECT max(day IGNORE NULLS) OVER (PARTITION BY id) AS n FROM visits) GROUP BY n", "SDC0", ""),
     ("SELECT n, count(*) FROM (SELECT list(diagnosis) OVER (PARTITION BY id) AS n FROM visits) GROUP BY n", "SDC050", ""),
-    ("SELECT n, count(*) FROM (SELECT DISTINCT id, count(*) OVER (PARTITION BY id) AS n FROM visits) GROUP BY n", "SDC042", ""),
     ("SELECT count(*) FROM (FROM visits QUALIFY row_number() OVER (PARTITION BY id ORDER BY day) = 1 ORDER BY day LIMIT 5)", "SDC045", "order"),
     ("SELECT count(*) FROM (FROM visits QUALIFY sum(cost) OVER (PARTITION BY id) > 9)", "SDC041", "sum"),
     ("SELECT DISTINCT ON (id) diagnosis FROM visits ORDER BY id, day", "SDC040", ""),
