@@ -77,7 +77,7 @@
 --| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more, times its count or value (NULL and less than 0 are worth nothing); 'cells' (where no column is called so): each is worth the same
 --| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
---| @arg search_seconds DOUBLE: about so many seconds of a processor core that `improve`, and what makes intervals cheaper, may take, counted in steps, so that every machine comes to the same choice; 0: up to 200 trials, however long they take
+--| @arg search_seconds DOUBLE: about so many seconds of a processor core it may take, counted in steps, so that every machine comes to the same choice; 0: up to 200 trials, however long they take
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`); NULL: with `dominance`, `p_percent` or `pq`; false: the way of the R package GaussSuppression, exact disclosure alone
 --| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
 --| @arg rules VARCHAR: name of a rule set (see `sdc_rules`), whose arguments hold where the call gives none of its own

@@ -17,7 +17,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
 from sdcduck.functions.registry import Session
-from sdcduck.methods.suppression.intervals import Search
+from sdcduck.methods.suppression.intervals import NO_SEARCH, Search
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.patterns import (
     TRIALS,
@@ -311,7 +311,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     choice = Choice(
         by_contributors=rules.on_contributors, records=records, singleton_method=options.singleton,
         k_disclosure=options.k_disclosure, zeros_protected=rules.protect_zeros, secondary_zeros=options.secondary_zeros,
-        weight=weight(inner, options), search=Search(TRIALS if options.improve else 0, options.search_seconds),
+        weight=weight(inner, options), search=Search(TRIALS, options.search_seconds) if options.improve else NO_SEARCH,
         protection=widths(inner, primary, options) if options.protect_intervals else None,
     )  # fmt: skip
     roles = Roles(primary, forced, hidden, inner.flag("_sdc_ignored"))

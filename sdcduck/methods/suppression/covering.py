@@ -57,27 +57,23 @@ class Covering:
     def work(self) -> int:
         return self.attacker.work + self.solved
 
-    def cheaper(self, pattern: Booleans, most: float = np.inf) -> Booleans | None:
-        """A cheaper pattern that differs in some cells, which are others at each call; None: there is none, or none
-        in ``most`` work."""
-        limit = self.work + most
+    def cheaper(self, pattern: Booleans) -> Booleans | None:
+        """A cheaper pattern that differs in some cells, which are others at each call; None: there is none."""
         size = min(int(self.size), int(self.movable.sum()))
         free = self._free(pattern, size)
         kept, bar = pattern & ~free, float(self.cost[pattern].sum()) * (1 - 1e-7)
-        longest = 0
+        most = 0
         for _ in range(_ROUNDS):
             self.attacker.check()
             found, iterations = self._chosen(kept, np.flatnonzero(free), bar)
-            longest = max(longest, iterations)
+            most = max(most, iterations)
             if found is None:
                 break
             cuts = self.attacker.cuts(found.astype(np.float64))
             if not cuts:
                 return found
             self._add(cuts)
-            if self.work > limit:
-                break
-        self.size = max(_FEWEST, self.size * (_LARGER if longest <= _EASY else _SMALLER))
+        self.size = max(_FEWEST, self.size * (_LARGER if most <= _EASY else _SMALLER))
         return None
 
     def _add(self, cuts: Sequence[Cut]) -> None:

@@ -130,9 +130,6 @@ class Held:
             if enough is not None and enough(turn):
                 return
             self.pattern[cell] = False
-            if self.known.barred(cell, self.pattern):
-                self.pattern[cell] = True
-                continue
             users = [task for task, needs in self.needed.items() if cell in needs]
             # What failed last fails soonest, and first of all what failed for this cell in an earlier pattern.
             blamed = self.known.blamed.get(cell)
@@ -155,7 +152,6 @@ class Held:
         price = np.where(self.terms.given, 0.0, self.terms.cost)
         moved = self.moves.cheapest(task, price, allowed, again=True, everywhere=everywhere)
         if moved is None:
-            self.known.bar(self.moves.lacking)
             return False
         self._keep(task, self.known.add(task, moved))
         return True

@@ -31,7 +31,7 @@ Indices = NDArray[np.int64]
 _ROUNDS = 3  # of better prices
 _FEWEST, _MOST = 3, 30  # secondary cells that a trial publishes
 _TASTE = 0.3  # standard deviation of the logarithm of the factors that shake up the costs
-_CLEANING = 15.0  # seconds for the cells of each of the first two patterns, where there is no limit
+_CLEANING = 15.0  # seconds for the cells of each of the first two patterns
 _SECOND = 2e7
 """Work (`Moves.work`) of a second of a processor core, more or less."""
 _SMALL, _SHARE = 1500, 0.6  # cells of publications that integer programming is asked about, and its share of the time
@@ -67,8 +67,7 @@ class Search:
     Attributes:
         trials: at most so many.
         seconds: about so many of a processor core, counted in steps of the solver, so that the answer is the same on
-            every machine, from the first pattern that protects on; infinite: no limit. In large publications the first
-            two patterns may take up to four times as long as that pattern in any case.
+            every machine; infinite: no limit.
         seed: of the random choices.
     """
 
@@ -171,14 +170,10 @@ class _Refining:
         self.cost, self.moves = held.terms.cost, held.moves
         self.movable = ~held.terms.given & ~held.terms.fixed
         self.made, self.ended = 0, True
-        self.optimal = False
+        self.spent, self.optimal = 0.0, False
         self.covering: Covering | None = None
-        self.begun = self.moves.work
-        self.limit = self.begun + search.seconds * _SECOND
         # Of large publications the cells are looked at as far as that goes in the time of the first way.
-        first = self.begun if self.moves.large else 0
-        self.cleaning = max(first, _SECOND * min(search.seconds, _CLEANING))
-        self.cleaned_by = max(self.limit, self.begun + 4 * first)
+        self.time = max(self.moves.work, _SECOND * _CLEANING)
 
     def better(self, step: Callable[[], None]) -> Held:
         """The better pattern of the first two ways; ``step`` is called after each."""
@@ -186,8 +181,6 @@ class _Refining:
         step()
         other = self._from_primary(best.value[0])
         step()
-        if self.moves.large:
-            self.limit = self.moves.work + self.search.seconds * _SECOND  # these two had a time of their own
         return best if other is None else min(best, other, key=lambda held: held.value)
 
     def _order(self, held: Held, cost: Floats) -> Indices:
@@ -203,7 +196,7 @@ class _Refining:
             bar: a value that the pattern must come down to, or is not wanted.
         """
         cleaned = held.copy()
-        limit = min(self.moves.work + self.cleaning, self.cleaned_by)
+        limit = self.moves.work + self.time
         order = self._order(cleaned, self.cost)
         hopeless = self._hopeless(cleaned, order, bar)
         cleaned.open(order, enough=lambda turn: hopeless(turn) or self.moves.work > limit)
@@ -221,7 +214,7 @@ class _Refining:
     def _from_primary(self, bar: float) -> Held | None:
         """Another pattern, of the better prices, for no more than the bar; None where a task cannot be done."""
         held = Held(self.moves, self.held.terms, self.held.known, self.held.terms.given)
-        limit = min(self.moves.work + 2 * self.cleaning, self.cleaned_by)
+        limit = self.moves.work + 2 * self.time
         for task in sorted(self.tasks, key=lambda task: -task.distance):
             if self.moves.work > limit or not held.close(task, _ROUNDS):
                 return None
@@ -230,25 +223,24 @@ class _Refining:
 
     def proven(self, best: Held, x: DummyMatrix, y: Floats) -> Held:
         """The best pattern there is, where integer programming finds it in its share of the time; else the same."""
-        share = min(_SHARE * min(self.search.seconds, 2 * _LIMIT) * _SECOND, self.limit - self.moves.work)
-        if not self.search.trials or share <= 0 or x.columns > _SMALL or (y < 0).any():
+        if not self.search.trials or x.columns > _SMALL or (y < 0).any():
             return best
         given, fixed = best.terms.given, best.terms.fixed
         up, down = np.zeros(x.columns), np.zeros(x.columns)
         for task in self.tasks:
             (up if task.sign > 0 else down)[task.cell] = task.distance
         cost = np.where(given, 0.0, self.cost + 1e-9 * float(self.cost.max(initial=0.0)))
+        share = _SHARE * min(self.search.seconds, 2 * _LIMIT) * _SECOND
         try:
             found = optimal_suppression(
                 x, y, given, up, down, cost=cost, ineligible=fixed & ~given, start=best.pattern, time_limit=np.inf,
                 steps=share, check=best.terms.check,
             )  # fmt: skip
-            self.moves.work += int(min(found.steps, share))
+            self.spent = min(found.steps, share)
             if found.status == "time limit" and (best.pattern & self.movable).any():
                 z = np.asarray(x.totals(y), dtype=np.float64)
                 attacker = Attacker(x, y, z, given, up, np.minimum(down, z), best.terms.check)
                 self.covering = Covering(attacker, self.cost, given, fixed, found.cuts, self.search.seed)
-                self.moves.work += self.covering.work
         except Unsolved:
             return best  # numbers too far apart for the solver: the trials have programs of their own scale
         held = self._protecting(found.suppressed) if found.status == "optimal" else None
@@ -270,31 +262,32 @@ class _Refining:
         if self.optimal:
             return first
         rng = np.random.default_rng(self.search.seed)
-        repairs = np.inf if self.covering is None else self.begun + _REPAIRS * _SECOND
-        best = self._repaired(first, rng, min(self.limit, repairs))
+        begun = self.moves.work - self.spent
+        limit = begun + self.search.seconds * _SECOND
+        best = self._repaired(first, rng, limit if self.covering is None else min(limit, begun + _REPAIRS * _SECOND))
         if self.covering is not None:
-            best = min(best, self._covered(first), key=lambda held: held.value)
-            best = self._repaired(best, rng, self.limit)
+            best = min(best, self._covered(first, limit), key=lambda held: held.value)
+            best = self._repaired(best, rng, limit)
         self.ended = self.made == self.search.trials or not (best.pattern & self.movable).any()
         return best
 
     def _repaired(self, best: Held, rng: np.random.Generator, limit: float) -> Held:
         """The best pattern of repairs, as many as are left and there is time for."""
         while self.made < self.search.trials and self.moves.work <= limit and (best.pattern & self.movable).any():
+            self.made += 1
             tried = self._tried(best, rng)
-            self.made += self.moves.work <= self.limit
             # Patterns of the same value are taken too: they lead on to others.
             if tried is not None and tried.value <= best.value:
                 best = tried
         return best
 
-    def _covered(self, best: Held) -> Held:
+    def _covered(self, best: Held, limit: float) -> Held:
         """The best pattern by integer programming over some cells at a time, until many in turn gain nothing."""
         failed = 0
-        while self.covering is not None and failed < self.search.trials and self.moves.work <= self.limit:
+        while self.covering is not None and failed < self.search.trials and self.moves.work <= limit:
             before = self.covering.work
             try:
-                found = self.covering.cheaper(best.pattern, self.limit - self.moves.work)
+                found = self.covering.cheaper(best.pattern)
             except Unsolved:
                 break  # as above
             self.moves.work += self.covering.work - before
@@ -314,14 +307,13 @@ class _Refining:
         broken = [task for task in self.tasks if not held.stands(task)]
         for place in rng.permutation(len(broken)):
             task = broken[place]
-            if self.moves.work > self.limit or (not held.stands(task) and not held.close(task, _ROUNDS, taste)):
+            if not held.stands(task) and not held.close(task, _ROUNDS, taste):
                 return None
         # What no broken task has to do with is as it was: it could not be published then.
         touched = frozenset[int]().union(*(each.needed[task] for task in broken for each in (best, held)))
         order = self._order(held, self.cost * taste)
         order = order[np.isin(order, np.fromiter(touched, dtype=np.int64, count=len(touched)))]
-        hopeless = self._hopeless(held, order, best.value[0])
-        held.open(order, enough=lambda turn: hopeless(turn) or self.moves.work > self.limit)
+        held.open(order, enough=self._hopeless(held, order, best.value[0]))
         if held.value <= best.value:
             self._complete(held)
         return held

@@ -52,7 +52,6 @@ class Known:
     Attributes:
         doing: of each task, the cells that its moves need.
         blamed: of each cell, the task that could not be done without it when it was last to be published.
-        barriers: of each cell, sets of cells with it of which each pattern that protects has one.
     """
 
     def __init__(self, tasks: list[Task], given: Booleans) -> None:
@@ -62,19 +61,6 @@ class Known:
         self.distance = np.array([task.distance for task in tasks], dtype=np.float64)
         self.doing: dict[Task, list[Indices]] = {}
         self.blamed: dict[int, Task] = {}
-        self.barriers: dict[int, list[Indices]] = {}
-
-    def bar(self, cells: Indices) -> None:
-        """Note that each pattern that protects has one of these cells."""
-        for cell in cells.tolist():
-            barriers = self.barriers.setdefault(cell, [])
-            barriers.append(cells)
-            if len(barriers) > _MOST:
-                del barriers[0]
-
-    def barred(self, cell: int, pattern: Booleans) -> bool:
-        """Whether this pattern without the cell is known not to protect."""
-        return any(not pattern[cells].any() for cells in reversed(self.barriers.get(cell, [])))
 
     def add(self, task: Task, move: Move) -> Indices:
         """Note what a move does; the cells that it needs, without those given."""

@@ -26,7 +26,7 @@ Indices = NDArray[np.int64]
 
 _DEAREST = 1e4  # what the largest price becomes: the tolerances of the solver are absolute
 _KEPT = 300_000_000  # bytes of starting points that are kept
-_ROUNDING = 1e-9  # of the largest weight
+_DUAL, _PRIMAL = 1, 4  # ways of the solver
 _START = 10  # iterations that setting up and reading a program is worth
 _WHOLE = 3000  # units of a publication whose programs are about all of it
 _NEAR, _NEAR_WITHIN = 600, 200  # inner cells of a program about what is near a cell, of all and of a pattern's
@@ -43,7 +43,6 @@ class _Program:
         cells: int64, the cells with one of these inner cells.
         unit: int64, their units.
         work: what the last answer took: iterations times the size of the program. The same on every machine.
-        lacking: as that of `Moves`.
     """
 
     def __init__(self, matrix: scipy.sparse.csr_matrix, room: Floats, cells: Indices, together: bool) -> None:
@@ -65,7 +64,6 @@ class _Program:
         self.unit = unit[label]
         self.units = rows + len(sums)
         balance = scipy.sparse.hstack([columns[:, sums].T, -scipy.sparse.identity(len(sums))])
-        self.balance = balance.tocsr()
         program = scipy.sparse.hstack([balance, -balance]).tocsr()
         self.room = np.full(self.units, np.inf)
         self.room[:rows] = room
@@ -77,7 +75,6 @@ class _Program:
         self.highs.passModel(linear_program(program, still, still, self.low, self.high, self.cost))
         self.starts: dict[int, highspy.HighsBasis] = {}
         self.size, self.work, self.entries = len(sums) + self.units, 0, program.nnz
-        self.lacking = np.zeros(0, dtype=np.int64)
 
     def solved(
         self,
@@ -86,10 +83,11 @@ class _Program:
         allowed: Booleans,
         *,
         start: highspy.HighsBasis | None,
+        again: bool = False,
         reach: bool = False,
     ) -> Move | None:
         """The move of these cells; None: there is none."""
-        self.work, self.lacking = 0, np.zeros(0, dtype=np.int64)
+        self.work = 0
         own = int(self.unit[np.searchsorted(self.cells, task.cell)])
         still = np.zeros(self.units, dtype=np.bool_)
         still[self.unit[~allowed[self.cells]]] = True
@@ -111,10 +109,11 @@ class _Program:
         self._change(cost, low, high)
         if start is not None:
             self.highs.setBasis(start)
+        # Found by measuring: programs within a pattern, which is most of publishing again, take half as many steps.
+        self.highs.setOptionValue("simplex_strategy", _PRIMAL if again else _DUAL)
         self.highs.run()
         self.work = (_START + max(0, self.highs.getInfo().simplex_iteration_count)) * self.size
         if self.highs.getModelStatus() != highspy.HighsModelStatus.kOptimal:
-            self.lacking = self._needed(allowed)
             return None
         value = np.asarray(self.highs.getSolution().col_value)
         moved: Floats = value[: self.units] - value[self.units :]
@@ -127,21 +126,6 @@ class _Program:
             back=float((room[up] / size[up]).min(initial=np.inf)),
             noise=float(size[~up & ~down].max(initial=0.0)),
         )
-
-    def _needed(self, allowed: Booleans) -> Indices:
-        """Of the program that has no end: cells of which one must be allowed for it to have one; without any where the
-        solver does not say.
-
-        A ray of the dual program shows that there is no end. It goes on showing it until one of the still cells that
-        it looks at may move.
-        """
-        _, there, ray = self.highs.getDualRay()  # type: ignore[attr-defined]
-        if not there:
-            return np.zeros(0, dtype=np.int64)
-        weight = np.abs(self.balance.T @ ray)
-        looked = weight > _ROUNDING * weight.max(initial=0.0)
-        needed: Indices = self.cells[looked[self.unit] & ~allowed[self.cells]]
-        return needed
 
     def _change(self, cost: Floats, low: Floats, high: Floats) -> None:
         """Tell the solver what is new."""
@@ -162,8 +146,6 @@ class Moves:
 
     Attributes:
         work: what has been done: iterations times the size of the programs. The same on every machine.
-        lacking: int64, where the last task could not be done: cells of which one must be allowed for it to be done.
-            None where that is not known.
     """
 
     def __init__(self, x: DummyMatrix, y: Floats) -> None:
@@ -174,7 +156,6 @@ class Moves:
         if (y >= 0).all():
             self.room = np.bincount(label, weights=y, minlength=len(first))
         self.columns, self.work = x.columns, 0
-        self.lacking = np.zeros(0, dtype=np.int64)
         self.starts: dict[tuple[int, int], highspy.HighsBasis] = {}
         self.programs: dict[tuple[int, bool], _Program] = {}
         self.kept = 0
@@ -219,7 +200,6 @@ class Moves:
         if near is not None:
             moved = near.solved(task, price, allowed, start=near.starts.get(task.sign) if again else None)
             self.work += near.work
-            self.lacking = np.zeros(0, dtype=np.int64)  # what is further away might help
             if again and moved is not None:
                 near.starts[task.sign] = near.highs.getBasis()
             if moved is not None:
@@ -229,9 +209,8 @@ class Moves:
             if again:
                 return None
         start = self.starts.get((task.cell, task.sign)) if again else None
-        moved = self.whole.solved(task, price, allowed, start=start)
+        moved = self.whole.solved(task, price, allowed, start=start, again=again)
         self.work += self.whole.work
-        self.lacking = self.whole.lacking
         if again and moved is not None and (len(self.starts) + 1) * self.whole.size < _KEPT:
             self.starts[task.cell, task.sign] = self.whole.highs.getBasis()
         return moved
