@@ -114,7 +114,7 @@
 --| FROM sdc_sequence_default(false);
 --| @output
 --| holds
---| ------
+--| -----
 --| false
 --| @source this project
 

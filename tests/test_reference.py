@@ -292,6 +292,7 @@ CALLS = {
     "sdc_plan_log": "sdc_plan_log(path := 'people.plans')",
     "sdc_sequence_check": """sdc_sequence_check('(SELECT 1 AS question, 1 AS set, ''a'' AS cell)', '(SELECT ''a'' AS cell, 5 AS units)', variance := 2)""",
     "sdc_sequence": "sdc_sequence('people')",
+    "sdc_sequence_default": "sdc_sequence_default(false)",
     "sdc_sequence_rehearsal": f"sdc_sequence_rehearsal('{_EMPTY_FILE}', 'people', secrets := ['region'])",
     "sdc_question_budget": "sdc_question_budget('people', NULL)",
     "sdc_questions": "sdc_questions('people')",
