@@ -317,13 +317,13 @@ CREATE OR REPLACE MACRO _sdc_guide_code(guide, p, slot, bucket) AS
     try_cast(substr(guide, 1 + 2 * (slot * _sdc_ptable_buckets(p) + bucket), 2) AS SMALLINT) - 50;
 
 -- The same for guards. On DuckDB 2.0 they go without the optimizer that sees that the guide is ASCII, so that a character
--- would be looked for from the beginning of the guide: it is cut up, and strips are short. Guards give columns, so that
--- the place may be named twice.
-CREATE OR REPLACE MACRO _sdc_cut_code(guide, place) AS
-    try_cast(substr(regexp_extract_all(guide, '.{1,64}')[1 + (place >> 5)], 1 + 2 * (place & 31), 2) AS SMALLINT) - 50;
+-- would be looked for from the beginning of the guide: bytes are not. Guards give columns, so that the place may be named
+-- twice.
+CREATE OR REPLACE MACRO _sdc_byte_code(guide, place) AS
+    try_cast(decode(encode(guide)[1 + 2 * place : 2 + 2 * place]) AS SMALLINT) - 50;
 
 CREATE OR REPLACE MACRO _sdc_count_code(p, slot, key) AS
-    _sdc_cut_code(_sdc_ptable_count_guide(p), slot * _sdc_ptable_buckets(p) + (key >> _sdc_ptable_shift(p)));
+    _sdc_byte_code(_sdc_ptable_count_guide(p), slot * _sdc_ptable_buckets(p) + (key >> _sdc_ptable_shift(p)));
 
 CREATE OR REPLACE MACRO _sdc_magnitude_code(p, slot, key) AS
     try_cast(substr(_sdc_ptable_strips(p)[1 + (key >> _sdc_ptable_shift(p))], 1 + 2 * slot, 2) AS SMALLINT) - 50;

@@ -375,11 +375,11 @@ class Releases:
     def _rows(self, table: str, version: Sequence[object]) -> int:
         """The rows of a table, counted once for each state of the data."""
         at: tuple[object, ...] = (table, *version)
-        if not version or at not in self._counted:
+        rows = self._counted.get(at) if version else None
+        if rows is None:
             rows = int(self._columns(f"SELECT count(*) FROM {identifier(table)}", {})[0][0])
             self._counted = {known: of for known, of in self._counted.items() if known[1:] == at[1:]} | {at: rows}
-            return rows
-        return self._counted[at]
+        return rows
 
     def _kinds(self, release: Release, given: Given) -> list[str]:
         """The types of the keys of groups that nobody may know.

@@ -28,11 +28,10 @@ from sdcduck.guard.expressions import (
     owner,
     tables_of,
     typed,
-    whole_number,
 )
 from sdcduck.guard.protect.groups import MAKE_ROWS, has_one_row
 from sdcduck.guard.protect.lifted import LIFTED, with_columns
-from sdcduck.guard.protect.semijoins import ties
+from sdcduck.guard.protect.semijoins import rows_of, ties
 from sdcduck.quoting import folded
 
 _OF_ROWS = frozenset(["expressions", "from_", "joins", "where"])
@@ -52,7 +51,7 @@ def without_laterals(select: exp.Select, number: Callable[[], int], holds_record
     for join in reversed(joins):
         query = join.this.this
         parts = {part for part, value in query.args.items() if value}
-        first = parts - _OF_ROWS == {"order", "limit"} and whole_number(query.args["limit"].expression) is not None
+        first = parts - _OF_ROWS == {"order", "limit"} and rows_of(query.args["limit"]) is not None
         if not isinstance(query, exp.Select) or join.this.args.get("with_") or not (first or parts <= _OF_ROWS):
             return
         of_each = "from_" not in parts

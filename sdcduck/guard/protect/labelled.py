@@ -142,11 +142,17 @@ def _labels(sides: Sequence[exp.Select]) -> set[str]:
     for column in zip(*(side.expressions for side in sides), strict=True):
         values = [item.unalias() for item in column]
         known = [value for value in values if not isinstance(value, exp.Null)]
-        if not all(are_of_one_type(*pair) for pair in pairwise(known)):
+        if not all(are_of_one_type(*pair) for pair in pairwise(known)) or len(set(map(_decimals, known))) > 1:
             return set()
         if len({value.this for value in values if isinstance(value, exp.Literal) and value.is_string}) == len(sides):
             found.add(folded(column[0].alias_or_name))
     return found
+
+
+def _decimals(value: exp.Expr) -> frozenset[int]:
+    """How many digits behind the point are written in a value: DuckDB shows all of a column with the most."""
+    texts = [literal.this for literal in value.find_all(exp.Literal) if not literal.is_string and "." in literal.this]
+    return frozenset(len(text.split(".")[1]) for text in texts)
 
 
 def _of_each(groups: exp.Select, place: int, sides: Sequence[exp.Select]) -> exp.Query:

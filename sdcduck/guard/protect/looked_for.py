@@ -11,6 +11,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from sdcduck.guard.expressions import aggregates, conjuncts, whole_number
+from sdcduck.guard.protect.semijoins import rows_of
 
 _CLAUSES = frozenset(["expressions", "from_", "joins", "where", "limit", "offset", "with_"])
 
@@ -20,7 +21,7 @@ _CONSTANTS = (exp.Literal, exp.Null, exp.Parameter, exp.Placeholder)
 def as_group(select: exp.Select) -> None:
     """Write the row that a SELECT of records with LIMIT 1 looks for as a group, in place."""
     limit, offset = select.args.get("limit"), select.args.get("offset")
-    if not isinstance(limit, exp.Limit) or whole_number(limit.expression) != 1:
+    if not isinstance(limit, exp.Limit) or rows_of(limit) != 1:
         return
     if offset is not None and whole_number(offset.expression) != 0:
         return

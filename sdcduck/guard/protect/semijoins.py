@@ -234,7 +234,7 @@ def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]
     for exists in exists_of(select):
         query = exists.this
         limit = query.args.get("limit") if isinstance(query, exp.Select) else None
-        if limit is not None and (whole_number(limit.expression) or 0) > 0:
+        if limit is not None and (rows_of(limit) or 0) > 0:
             query.set("limit", None)  # one row is enough
         if plain(query):
             some = exp.GT(this=exp.Count(this=exp.Star(), big_int=True), expression=exp.Literal.number(0))
@@ -245,6 +245,18 @@ def publish_values(select: exp.Select, holds_records: Callable[[exp.Expr], bool]
         query = found.args["query"].unnest() if found.args.get("query") is not None else None
         if query is not None and found.find_ancestor(exp.Select) is select and plain(query):
             query.set("distinct", exp.Distinct())
+
+
+def rows_of(limit: exp.Expr) -> int | None:
+    """How many rows LIMIT leaves; None: that does not stand in the query, or is a part of them.
+
+    >>> from sqlglot import parse_one
+    >>> [rows_of(parse_one(f"FROM t LIMIT {most}", read="duckdb").args["limit"]) for most in ("5", "5%", "5 + 1")]
+    [5, None, None]
+    """
+    options = limit.args.get("limit_options")
+    of_all = options is not None and options.args.get("percent")
+    return None if of_all else whole_number(limit.args.get("expression"))
 
 
 def _has_records(query: exp.Expr, holds_records: Callable[[exp.Expr], bool]) -> bool:
