@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import duckdb
 
@@ -18,7 +19,19 @@ from sdcduck.guard.running import Limited
 from sdcduck.quoting import folded, identifier
 
 
-def version_of(limited: Limited, register: Path, releases: Sequence[Release]) -> list[object]:
+class Version(NamedTuple):
+    """What is known of the data of a question.
+
+    Attributes:
+        of_data: what is another one where the data may be others.
+        knows_views: whether public views are part of it, which may show other rows at any moment.
+    """
+
+    of_data: list[object]
+    knows_views: bool
+
+
+def version_of(limited: Limited, register: Path, releases: Sequence[Release]) -> Version:
     """What is another one where the data of these totals may be others.
 
     Raises:
@@ -45,7 +58,8 @@ def version_of(limited: Limited, register: Path, releases: Sequence[Release]) ->
                 found += [*view, *cursor.execute(f"{digest} AS _sdc_row").fetchall()[0]]
         return found
 
-    return [*written(register), *limited.ask(ask)]
+    zone, *of_views = limited.ask(ask)
+    return Version([*written(register), zone, *of_views], bool(of_views))
 
 
 def written(register: Path) -> list[object]:

@@ -41,7 +41,7 @@ from sdcduck.guard.costs import (
     standing_of,
     words_of,
 )
-from sdcduck.guard.data_versions import version_of, written
+from sdcduck.guard.data_versions import Version, version_of, written
 from sdcduck.guard.forecasts import Forecast, forecast_of
 from sdcduck.guard.methods.dp import MOST_AS_DOUBLE, of_many
 from sdcduck.guard.passes.reading import read
@@ -136,12 +136,15 @@ class Releases:
             return rewritten, parameters
         rewritten = replace(rewritten, releases=asked)
         around, within = self._parts(rewritten, parameters)
-        policies, cost, key = self._cost(rewritten, within)
+        policies, cost, key, version = self._cost(rewritten, within)
         self._check_binds(policies[0], key, rewritten.releases, within)
         said = f"{query} -- {written_down(parameters)}" if parameters else query
         found = self._charged(policies, cost, key, said, login)
         if found is None:
-            found = self._kept(policies[0], key, self._draw(rewritten.releases, cost, within))
+            drawn = self._draw(rewritten.releases, cost, within)
+            if version.knows_views and self._version(rewritten.releases) != version:
+                raise Refused("SDC060", "a public view shows other rows than when the question was charged; ask again")
+            found = self._kept(policies[0], key, drawn)
         return _with_numbers(rewritten, found, cost), around or None
 
     def _parts(self, rewritten: Rewritten, parameters: Parameters) -> tuple[Given, Given]:
@@ -193,7 +196,7 @@ class Releases:
         """
         if not rewritten.releases:
             return ()
-        policies, cost, key = self._cost(rewritten)
+        policies, cost, key, _ = self._cost(rewritten)
         return tuple(self._note(policy, cost, key, login) for policy in policies)
 
     def _note(self, policy: Policy, cost: Cost, key: str, login: str) -> str:
@@ -218,7 +221,7 @@ class Releases:
         asked = tuple(release for release in rewritten.releases if release.stands_for in rewritten.sql)
         if not asked:
             return None
-        policies, cost, key = self._cost(replace(rewritten, releases=asked))
+        policies, cost, key, _ = self._cost(replace(rewritten, releases=asked))
         found = []
         for policy in policies:
             with self._alone:
@@ -249,9 +252,7 @@ class Releases:
 
     # --- What it costs --------------------------------------------------------------------------------------------
 
-    def _cost(self, rewritten: Rewritten, given: Given | None = None) -> tuple[list[Policy], Cost, str]:
-        if self._register is None:
-            raise Refused("SDC082", "the database is in no file")
+    def _cost(self, rewritten: Rewritten, given: Given | None = None) -> tuple[list[Policy], Cost, str, Version]:
         policies, cost = policies_of(rewritten), cost_of(rewritten.releases, policy_of(rewritten).privacy)
         without = next((one.name for one in policies if cost.delta and not one.privacy.of_groups), None)
         if without is not None:
@@ -261,8 +262,14 @@ class Releases:
                 "them, since none of its dimensions is private",
             )
         declared = [policy.privacy.declared for policy in policies]
-        version = version_of(self._limited, self._register, rewritten.releases)
-        return policies, cost, key_of(rewritten.releases, declared, cost.scales, [version, told_of(given or {})])
+        version = self._version(rewritten.releases)
+        key = key_of(rewritten.releases, declared, cost.scales, [version.of_data, told_of(given or {})])
+        return policies, cost, key, version
+
+    def _version(self, releases: Sequence[Release]) -> Version:
+        if self._register is None:
+            raise Refused("SDC082", "the database is in no file")
+        return version_of(self._limited, self._register, releases)
 
     # --- The ledger -----------------------------------------------------------------------------------------------
 

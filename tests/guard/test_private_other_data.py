@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.releases import Releases
 
 pytest.importorskip("opendp")
 
@@ -97,3 +99,23 @@ def test_the_time_until_today_is_no_part_of_a_question(register: Path) -> None:
             ).to_pylist(),
             600,
         )
+
+
+def test_a_view_that_changes_while_a_question_is_asked_answers_nothing(
+    register: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was charged for what the view showed before: what was drawn is thrown away, and the next one asked anew."""
+    draw = Releases._draw
+
+    def meanwhile(self: Releases, *given: Any) -> Any:
+        weather(register.parent, r0="warm", r1="warm")
+        return draw(self, *given)
+
+    with opened(register) as guard:
+        monkeypatch.setattr(Releases, "_draw", meanwhile)
+        with pytest.raises(Refused, match=r"SDC060.*other rows than when the question was charged"):
+            guard.sql(COLD)
+    monkeypatch.undo()
+    assert near(numbers(register, COLD)[0], 0)
+    weather(register.parent, r0="cold", r1="warm")
+    assert near(numbers(register, COLD)[0], 400)
