@@ -1,4 +1,4 @@
-"""Quantiles of dimensions under methods that draw none of their own: those of the published values and counts."""
+"""Quantiles of dimensions under methods that draw none of their own, and of expressions of them: those of the published values and counts."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ _METHODS = {
     "exact": "method := 'threshold', min_units := 1",
     "threshold": "method := 'threshold', min_units := 5",
     "rounding": "method := 'rounding', base := 5",
+    "cell_key": "method := 'cell_key'",
 }
 
 
@@ -105,6 +106,25 @@ def test_they_follow_from_the_published_table(con: duckdb.DuckDBPyConnection, ro
     place = (len(values) - 1) / 2
     ends = [float(str(values[end(place)])) for end in (math.floor, math.ceil)]
     assert middle == sum(ends) / 2
+
+
+@pytest.mark.parametrize(
+    "value", ["age * 2 + 1", "age // 7", "date_diff('day', DATE '2019-12-25', day)", "CASE WHEN ill THEN age % 8 END"]
+)
+def test_under_cell_keys_those_of_expressions_follow_from_the_published_table(
+    con: duckdb.DuckDBPyConnection, value: str
+) -> None:
+    """Of a dimension as it is a quantile has noise of its own; of several together it could show who has all of them."""
+    one = _guard(con, "cell_key")
+    table = _rows(one, f"SELECT {value} AS v, count(*) AS n FROM people GROUP BY v HAVING v IS NOT NULL ORDER BY v")
+    values = [v for v, n in table for _ in range(int(str(n)))]
+    [(low, middle, high)] = _rows(
+        one, f"SELECT quantile_disc({value}, 0.2), median({value}), quantile_disc({value}, 0.9) FROM people"
+    )
+    place = (len(values) - 1) / 2
+    assert low == values[len(values) - math.floor(len(values) * 0.8) - 1]
+    assert high == values[math.ceil(len(values) * 0.9) - 1]
+    assert middle == (values[math.floor(place)] + values[math.ceil(place)]) / 2
 
 
 def test_where_a_value_is_hidden_there_is_none(con: duckdb.DuckDBPyConnection) -> None:

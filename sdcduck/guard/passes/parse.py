@@ -8,6 +8,7 @@ from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from sdcduck.guard.passes.chained import settle_chained_calls
 from sdcduck.guard.passes.draft import Draft
 from sdcduck.guard.passes.normalize import settle_readings, with_bracketed_keys
 from sdcduck.guard.passes.reading import read
@@ -87,6 +88,7 @@ def parsed(query: str, *, is_query: bool = False) -> exp.Expr:
         raise Refused("SDC003")
     tree = with_selected_values(trees[0])
     check_size(tree)
+    settle_chained_calls(tree)
     refuse_other_readings(tree, tokens)
     settle_readings(tree, tokens)
     settle_subscripts(tree)

@@ -6,8 +6,8 @@
 
     SELECT quantile_cont(age, 0.5) of the values, each as often as it is in SELECT age, count(*) .. GROUP BY age
 
-So they say nothing more than that table. A method that draws quantiles of its own, with noise, does so for dimensions,
-too (`aggregates`).
+So they say nothing more than that table. A method that draws quantiles of its own, with noise, does so for a dimension as
+it is, too (`aggregates`).
 """
 
 from __future__ import annotations
@@ -26,9 +26,11 @@ def quantile_of_values(
 ) -> exp.Select | None:
     """A quantile of a dimension, of what is published for each of its values; None: it is something else."""
     node = as_quantile(node)
-    if not isinstance(node, QUANTILES) or scope.method.quantiles or isinstance(node.this, exp.Distinct):
+    if not isinstance(node, QUANTILES) or isinstance(node.this, exp.Distinct):
         return None
     chosen, value, otherwise = case(node.this)
+    if scope.method.quantiles and isinstance(value, exp.Column):
+        return None
     if otherwise or scope.has_measure(value) or any(scope.kind_of(one) >= 0 for one in value.find_all(exp.Column)):
         return None
     refuse_query(value, condition)
