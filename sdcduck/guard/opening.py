@@ -186,9 +186,9 @@ LOCKED: dict[str, str | bool | int | float | list[str]] = {
     "lock_configuration": True,
 }
 """What an instance may not do that only a guard holds."""
-# By the least and largest values that DuckDB keeps of a column a condition that all records meet is folded away: how long
-# an answer takes tells whether anybody is beyond a bound. DuckDB 2.0 takes a sum for 0, too, behind a LEFT JOIN of which
-# the other side is empty by them: HAVING sum(..) > 300 finds nothing, ORDER BY fails.
+# By the least and largest values that DuckDB keeps of a column a condition that all records meet is folded away: how
+# long an answer takes tells whether anybody is beyond a bound. DuckDB 2.0 takes a sum for 0, too, behind a LEFT JOIN of
+# which the other side is empty by them: HAVING sum(..) > 300 finds nothing, ORDER BY fails.
 _WRONG = ["statistics_propagation"]
 if duckdb.__version__.startswith("2.0."):
     # Several count(DISTINCT ..) of one table become joins of aggregates there, and joins of such with each other can

@@ -11,6 +11,13 @@ import sdcduck
 from sdcduck.guard import Refused
 
 
+_ONLY_OF_2 = (
+    []
+    if duckdb.__version__.startswith("1.")
+    else ["SELECT count(*), 'R1'.lower() FROM people", "SELECT (SELECT avg(p.age) FROM people p).round(-1) AS x"]
+)
+
+
 @pytest.fixture(scope="module")
 def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret="the secret of the tests") as con:
@@ -28,10 +35,10 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         "SELECT lower(region).upper().concat('-', 'x') AS r, count() FROM people GROUP BY r ORDER BY r",
         "SELECT (region || 'x').upper().length() AS n, count(*) FROM people GROUP BY n",
         "SELECT date_trunc('month', day).year() AS y, count(*) FROM people GROUP BY y ORDER BY y",
-        "SELECT count(*) FROM people WHERE upper(region).lower() IN ('R1'.lower(), 'r2')",
+        "SELECT count(*) FROM people WHERE upper(region).lower() IN ('r1', 'r2')",
         "SELECT list(n).list_sort().list_sum() FROM (SELECT count(*) AS n FROM people GROUP BY region)",
-        "SELECT (SELECT avg(p.age) FROM people p).round(-1)",
         'SELECT sum("age").round(-2)::BIGINT AS "s.round(1)" FROM people',
+        *_ONLY_OF_2,
     ],
 )
 def test_they_are_those_of_duckdb(con: duckdb.DuckDBPyConnection, query: str) -> None:

@@ -95,6 +95,9 @@ def test_each_group_of_the_days_between_the_bounds_is_answered(
         "avg(2026 - year(joined))", "avg(date_diff('day', joined, DATE '2026-01-01'))", "sum(date_diff('month', DATE '2000-01-01', joined))",
         "avg(DATE '2026-01-01' - joined)", "avg(extract(year FROM joined)) FILTER (WHERE sex = 'f')", "avg(datediff('week', joined, DATE '2026-01-01')) / 52",
         "sum(date_diff('quarter', joined, DATE '2020-01-01'))", "avg(CASE WHEN sex = 'm' THEN -year(joined) + 2020 END)", "avg(year(joined) * 2)",
+        "avg(date_diff('day', joined, seen))", "avg(date_diff('hour', joined, seen)) / 24", "sum(date_diff('minute', seen, TIMESTAMP '2026-01-01 12:00:00'))",
+        "avg(least(date_diff('day', joined, seen), 60))", "avg(greatest(2030 - year(joined), 9))",
+        "avg(date_diff('day', joined, coalesce(seen, TIMESTAMP '2024-12-31 12:00:00')))", "avg(year(coalesce(joined, DATE '1990-06-01')))",
     ],
 )  # fmt: skip
 def test_numbers_of_dates_are_added_up_between_what_they_are_on_the_first_and_the_last_day(
@@ -105,7 +108,24 @@ def test_numbers_of_dates_are_added_up_between_what_they_are_on_the_first_and_th
     assert found["x"] == pytest.approx(float(wanted[0]), rel=0.01, abs=0.01)
 
 
-@pytest.mark.parametrize("number", ["avg(month(joined))", "avg(year(joined) - month(joined))", "avg(year(joined) % 7)", "avg(epoch(seen))", "avg(DATE '2026-01-01' - current_date)"])  # fmt: skip
+@pytest.mark.parametrize("sex", ["sex = 'f'", "true"])
+@pytest.mark.parametrize(
+    "value",
+    [
+        "date_diff('day', joined, seen)",
+        "2026 - year(joined)",
+        "least(date_diff('day', joined, DATE '2026-01-01'), 900)",
+    ],
+)
+def test_quantiles_of_numbers_of_dates(guard: Guard, plain: duckdb.DuckDBPyConnection, value: str, sex: str) -> None:
+    query = f"SELECT median({value}) FILTER (WHERE {sex}) AS x, quantile_cont({value}, 0.9) AS y FROM people"
+    [wanted] = plain.execute(query).fetchall()
+    [found] = guard.sql(query).to_pylist()
+    assert (found["x"], found["y"]) == pytest.approx(tuple(map(float, wanted)), rel=0.02, abs=12)
+
+
+@pytest.mark.parametrize("number", ["avg(date_diff('day', joined, seen) - year(joined))", "avg(date_diff('day', joined, joined))", "median(month(joined))",
+    "avg(date_diff('microsecond', joined, seen))", "avg(date_diff('day', joined, coalesce(seen, joined)))", "avg(month(joined))", "avg(year(joined) - month(joined))", "avg(year(joined) % 7)", "avg(epoch(seen))", "avg(DATE '2026-01-01' - current_date)"])  # fmt: skip
 def test_numbers_that_go_up_and_down_with_the_date_are_refused(guard: Guard, number: str) -> None:
     with pytest.raises(Refused):
         guard.sql(f"SELECT {number} FROM people")

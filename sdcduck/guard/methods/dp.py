@@ -246,16 +246,22 @@ class DifferentialPrivacy:
         raise Refused("SDC081", "a quantile of a dimension: count its groups")
 
     def quantile_of(self, measure: str, called: str, share: str, condition: str) -> str:
+        """A quantile of a column with bounds or a domain."""
+        return self.quantile_between(measure, self.ends_of(called), share, condition, called)
+
+    def quantile_between(
+        self, value: str, ends: tuple[float, float], share: str, condition: str, called: str
+    ) -> str:  # fmt: skip
         """One of the numbers of a grid between the bounds, the likelier the nearer that share of the records is below.
 
         How well a number fits is the difference of records below and above, each weighted with the other's share: one
         record adds no more to it than the larger weight, and the sum of both where it goes to the other side.
         """
-        low, high = self.ends_of(called)
+        low, high = ends
         part = Fraction(share).limit_denominator(_SHARES)
         if not 0 < part < 1:
             raise Refused("SDC081", f"a quantile of less than one part in {_SHARES}")
-        step, value = (high - low) / _POSITIONS, f"CAST({measure} AS DOUBLE)"
+        step, value = (high - low) / _POSITIONS, f"CAST({value} AS DOUBLE)"
         position = f"CAST(round(({within_ends(value, low, high)} - {low!r}) * {1 / step!r}) AS INTEGER)"
         below, above = part.numerator, part.denominator - part.numerator
         noised = Noised(-below, above, step, "quantile", called, adds=False, positions=_POSITIONS + 1, first=low)

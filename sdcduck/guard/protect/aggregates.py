@@ -313,6 +313,10 @@ def _quantile(scope: Scope, node: exp.AggFunc, condition: str, numbers: Numbers)
         condition = both(condition, scope.condition_sql(chosen))
     if otherwise or not isinstance(share, exp.Literal) or share.is_string:
         raise Refused("SDC052", "a quantile of a share that is not a number, or of CASE .. ELSE 0")
+    if isinstance(scope.method, DifferentialPrivacy) and not isinstance(value, exp.Column):
+        found = number_of_days(scope, value)
+        if found is not None:
+            return scope.method.quantile_between(found.sql, found.ends, share.this, condition, found.called)
     if not isinstance(value, exp.Column) or family(value) not in ("whole", "real", "decimal"):
         raise Refused("SDC052", "a quantile of anything but a measure")
     scope.refuse_filled(value)

@@ -6,8 +6,8 @@
 
     SELECT quantile_cont(age, 0.5) of the values, each as often as it is in SELECT age, count(*) .. GROUP BY age
 
-So they say nothing more than that table. A method that draws quantiles of its own, with noise, does so for a dimension as
-it is, too (`aggregates`).
+So they say nothing more than that table. A method that draws quantiles of its own, with noise, does so for a dimension
+as it is, too (`aggregates`).
 """
 
 from __future__ import annotations

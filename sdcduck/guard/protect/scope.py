@@ -159,8 +159,8 @@ class Scope:
         return self._declared(column, declared)
 
     def days_of(self, column: exp.Column) -> tuple[str, str] | None:
-        """The first and the last day of the dimension of dates that a column shows, where they were declared."""
-        declared = {folded(name): name for name, kind, *_ in self.policy.privacy.days if kind == "DATE"}
+        """First and last day of the dimension of dates or moments that a column shows, where they were declared."""
+        declared = {folded(name): name for name, kind, *_ in self.policy.privacy.days if kind in ("DATE", "TIMESTAMP")}
         name = self._declared(column, declared)
         return next(((first, last) for of, _, first, last in self.policy.privacy.days if of == name), None)
 
