@@ -43,7 +43,9 @@ def version_of(limited: Limited, register: Path, releases: Sequence[Release]) ->
         for view in views:
             if tuple(map(folded, view)) in named:
                 if catalog.is_of_the_moment(cursor, view[-1]):
-                    raise Refused("SDC081", f"'{view[-1]}', a view that knows the time, beside records: join it with answers")
+                    raise Refused(
+                        "SDC081", f"'{view[-1]}', a view that knows the time, beside records: join it with answers"
+                    )
                 row = "md5_number_lower(to_json(_sdc_row)::VARCHAR)"
                 digest = f"SELECT count(*) || ' ' || coalesce(sum({row}), 0) FROM {'.'.join(map(identifier, view))}"
                 found += [*view, *cursor.execute(f"{digest} AS _sdc_row").fetchall()[0]]
