@@ -136,6 +136,16 @@ _OF_DATABASE = frozenset(["nextval", "currval", "setval", "json_serialize_plan"]
 """Functions of one value that tell of sequences and tables, by which records may be numbered, or change them."""
 _DRAWN = frozenset(["random", "setseed", "tablesample", "uuid", "uuidv4", "uuidv7", "gen_random_uuid"])
 """What makes a view have other rows each time that it is read: those that were looked at are not those shown."""
+_OF_THE_MOMENT = frozenset(
+    (
+        "now", "today", "age", "transaction_timestamp", "get_current_timestamp", "get_current_time",
+        "current_localtime", "current_localtimestamp", "current_setting", "current_query", "current_query_id",
+        "current_transaction_id", "current_connection_id", "txid_current", "getvariable", "pg_timezone_names",
+        "sleep_ms", "write_log",
+    )
+)  # fmt: skip
+"""Functions of the time, or of the session, and table functions of them; of two arguments ``age`` is none."""
+_WORDS_OF_THE_MOMENT = frozenset(["current_date", "current_time", "current_timestamp", "localtime", "localtimestamp"])
 _PART_OF_NAME = re.compile(r'"((?:[^"]|"")*)"|([^."]+)')
 _NAME_OF_TABLE = re.compile(r'(?:"(?:[^"]|"")*"|[^\s"])+')
 
@@ -229,6 +239,17 @@ class Texts:
             (name, kind == "table", text, calls.get((database, schema, name, kind), ""))
             for database, schema, name, kind, _, text in rows
         ]
+
+
+def is_of_the_moment(con: duckdb.DuckDBPyConnection, view: str) -> bool:
+    """Whether a view may show other rows in a moment, of data that nobody changes: it or what it names knows the time.
+
+    As far as its words tell: a column that is called ``current_date`` is taken for the day.
+    """
+    text = Texts(con).of(view)
+    return not _OF_THE_MOMENT.isdisjoint(_CALLED.findall(text)) or not _WORDS_OF_THE_MOMENT.isdisjoint(
+        re.findall(r"\w+", text)
+    )
 
 
 class Reads:

@@ -1,8 +1,8 @@
 """Which data a question is about: the same words, of other data, are another question.
 
 All of it is public: when the file was written, what public views show, and the time zone. A view may read a file beside
-the register, or know the time, so that it shows other rows where the register is as it was. In another zone a day
-begins at another time.
+the register, so that it shows other rows where the register is as it was. In another zone a day begins at another time.
+What knows the time may not stand beside records: it could be looked at here, charged for and drawn from at three times.
 """
 
 from __future__ import annotations
@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 import duckdb
 
+from sdcduck import catalog
 from sdcduck.guard.passes.reading import read
+from sdcduck.guard.refusals import Refused
 from sdcduck.guard.rewritten import Release
 from sdcduck.guard.running import Limited
 from sdcduck.quoting import folded, identifier
@@ -35,7 +37,7 @@ def version_of(limited: Limited, register: Path, releases: Sequence[Release]) ->
     """What is another one where the data of these totals may be others.
 
     Raises:
-        Refused: a view fails, or takes too long.
+        Refused: a view knows the time, fails, or takes too long.
     """
     texts = {text for release in releases for text in (release.cells, release.totals) if text}
 
@@ -53,6 +55,10 @@ def version_of(limited: Limited, register: Path, releases: Sequence[Release]) ->
         found: list[object] = [zone]
         for view in views:
             if tuple(map(folded, view)) in named:
+                if catalog.is_of_the_moment(cursor, view[-1]):
+                    raise Refused(
+                        "SDC081", f"'{view[-1]}', a view that knows the time, beside records: join it with answers"
+                    )
                 row = "md5_number_lower(to_json(_sdc_row)::VARCHAR)"
                 digest = f"SELECT count(*) || ' ' || coalesce(sum({row}), 0) FROM {'.'.join(map(identifier, view))}"
                 found += [*view, *cursor.execute(f"{digest} AS _sdc_row").fetchall()[0]]

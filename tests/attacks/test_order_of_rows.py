@@ -66,6 +66,16 @@ QUERIES = (
     "SELECT nullif(town, 'town 03') AS t, nullif(sex, 'f') AS s FROM people GROUP BY CUBE (1, 2)",
     "SELECT ward, town, count(*) AS n FROM visits JOIN people USING (id) GROUP BY ward, town",
     "PIVOT people ON sex USING count(*) GROUP BY town",
+    "SELECT ARRAY(SELECT town FROM people GROUP BY town) AS f",
+    "SELECT ARRAY((SELECT town FROM people GROUP BY town)) AS f",
+    "WITH a AS (SELECT town, count(*) AS n FROM people GROUP BY town) SELECT ARRAY(SELECT town FROM a ORDER BY n % 2) AS f",
+    "WITH a AS (SELECT town, sex, count(*) AS n FROM people GROUP BY 1, 2) SELECT no, ARRAY(SELECT sex || n FROM a WHERE a.town = t.town) AS f FROM towns t",
+    # A subquery that names columns from around it is joined with that, and its rows come as those do.
+    "SELECT town, sex, (SELECT no FROM towns t WHERE t.town <> p.town LIMIT 1) AS f FROM people p GROUP BY town, sex",
+    "SELECT town, sex, (SELECT no FROM towns t WHERE t.town <> p.town UNION ALL SELECT 1 LIMIT 1) AS f FROM people p GROUP BY town, sex",
+    "SELECT town, sex, (SELECT first(no) FROM (SELECT no FROM towns t WHERE t.town <> p.town)) AS f FROM people p GROUP BY town, sex",
+    "SELECT a.town, l.no FROM (SELECT town, sex, count(*) AS n FROM people GROUP BY 1, 2) a, LATERAL (SELECT no FROM towns t WHERE t.town <> a.town LIMIT 2) l",
+    "SELECT a.town, l.f FROM (SELECT town, sex, count(*) AS n FROM people GROUP BY 1, 2) a, LATERAL (SELECT list(no) AS f FROM (SELECT no FROM towns t WHERE t.town <> a.town)) l",
 )
 
 

@@ -119,3 +119,28 @@ def test_a_view_that_changes_while_a_question_is_asked_answers_nothing(
     assert near(numbers(register, COLD)[0], 0)
     weather(register.parent, r0="cold", r1="warm")
     assert near(numbers(register, COLD)[0], 400)
+
+
+@pytest.mark.parametrize("moment", ["now()", "current_date", "of_today()", "current_setting('TimeZone')"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT weather, count(*) AS n FROM people JOIN weather USING (region) GROUP BY weather",
+        "SELECT count(*) AS n FROM people WHERE region IN (SELECT region FROM weather WHERE weather = 'cold')",
+        "SELECT count(*) AS n FROM people WHERE region = (SELECT max(region) FROM weather)",
+        "SELECT count(*) AS n FROM people p, LATERAL (SELECT weather FROM weather w WHERE w.region = p.region) WHERE weather = 'cold'",
+    ],
+)
+def test_a_view_that_knows_the_time_does_not_stand_beside_records(register: Path, query: str, moment: str) -> None:
+    """It would be looked at, charged for and drawn from at three times; beside answers it may stand."""
+    with closing(sdcduck.connect(str(register))) as con:
+        con.execute("CREATE MACRO of_today() AS today()")
+        con.execute(f"CREATE VIEW clock AS SELECT 'r' || i AS region, {moment}::VARCHAR AS weather FROM range(2) t(i)")
+        con.execute("CREATE OR REPLACE VIEW weather AS SELECT region, weather FROM clock")
+    with opened(register) as guard:
+        for ask in (guard.sql, guard.dp_preview):
+            with pytest.raises(Refused, match=r"SDC081.*'weather', a view that knows the time"):
+                ask(query)
+        assert guard.sql("SELECT count(*) AS n FROM weather")["n"].to_pylist() == [2]
+        beside = "SELECT n FROM (SELECT region, count(*) AS n FROM people GROUP BY region) JOIN weather USING (region)"
+        assert near(guard.sql(f"{beside} ORDER BY n").to_pylist(), 200, 400)

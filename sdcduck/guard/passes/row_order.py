@@ -1,8 +1,9 @@
 """The order of an answer's rows, and what is made of it: it follows from the rows, not from DuckDB's threads.
 
 The groups of a block come in the order of their keys. Joins, DISTINCT, GROUP BY, windows and most set operations lose
-it: several threads put together what they found as they finish. So what they make is put in order by all of its
-columns, where anything depends on that, and functions that take rows as they come are told in which order to::
+it: several threads put together what they found as they finish. So does a subquery that names columns from around it,
+as DuckDB joins both. So what they make is put in order by all of its columns, where anything depends on that, and
+functions that take rows as they come are told in which order to::
 
     SELECT DISTINCT n FROM (SELECT region, count(*) AS n FROM people GROUP BY region) LIMIT 3
     SELECT list(region) FROM (SELECT region, count(*) AS n FROM people GROUP BY region)
@@ -149,6 +150,7 @@ class _Rows:
 
     def _set_operation(self, node: exp.SetOperation, known: Mapping[str, _With], need: Need) -> None:
         keeps = isinstance(node, exp.Union) and not node.args.get("distinct") and node.args.get("order") is None
+        keeps = keeps and not _reaches_out(node)
         if not keeps and need is Need.ALL:
             _order(node)
             need = Need.NONE
@@ -164,7 +166,7 @@ class _Rows:
         if self._is_of_records(select, known):
             for inner in [*tables_of(select), *own]:
                 if is_query(inner) or isinstance(inner, exp.Subquery):
-                    self.query(inner, known, Need.NONE)
+                    self.query(inner, known, _need_of(inner))
             return
         windows = [node for node in own if isinstance(node, exp.Window)]
         _write_out_windows(select, windows)
@@ -182,6 +184,7 @@ class _Rows:
                 select.args.get("distinct"),
                 select.args.get("order"),
                 windows,
+                _reaches_out(select),
                 any(is_query(node) or isinstance(node, exp.Subquery) for node in own),
             )
         )
@@ -199,9 +202,11 @@ class _Rows:
             self._source(table, known, sources)
         for node in own:
             if is_query(node):
-                self.query(node, known, Need.NONE)
+                self.query(node, known, _need_of(node))
 
     def _is_unordered(self, table: exp.Expr, known: Mapping[str, _With]) -> bool:
+        if isinstance(table, exp.Subquery):
+            return _reaches_out(table)
         found = known.get(folded(table.name)) if isinstance(table, exp.Table) else None
         return found is not None and found.recursive
 
@@ -279,6 +284,26 @@ class _Rows:
         if table.name in self.numbers:
             return list(self.numbers[table.name].columns)
         return sorted(self.columns[folded(table.name)])
+
+
+def _need_of(query: exp.Expr) -> Need:
+    """What is made of the order of a subquery in an expression: ARRAY(SELECT ..) is a list in that order."""
+    return Need.ALL if isinstance(query.parent, exp.Array) else Need.NONE
+
+
+def _reaches_out(query: exp.Expr) -> bool:
+    """Whether a query names columns of one around it: DuckDB joins both, so that its rows come as those do."""
+    return any(column.table and not _is_of(column, query) for column in query.find_all(exp.Column))
+
+
+def _is_of(column: exp.Column, query: exp.Expr) -> bool:
+    """Whether a column belongs to a SELECT in a query."""
+    node: exp.Expr | None = column
+    while node is not None and node is not query:
+        node = node.parent
+        if isinstance(node, exp.Select) and column.table in {table.alias_or_name for table in tables_of(node)}:
+            return True
+    return False
 
 
 def _seen(select: exp.Select) -> list[exp.Expr]:
