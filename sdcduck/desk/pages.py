@@ -26,6 +26,7 @@ from sdcduck.desk.asking import Asked, Desk, Posted
 from sdcduck.desk.cross import shown
 from sdcduck.desk.data import data_page, say_roles, table_page
 from sdcduck.desk.forms import Form
+from sdcduck.desk.hierarchy import hierarchy_page, use_hierarchy
 from sdcduck.desk.publications import audit_tables, compare, new_tables, pattern, publish, release, tables_page
 from sdcduck.desk.records import measure_risk, records_page, release_records
 from sdcduck.desk.register import Register
@@ -40,6 +41,7 @@ _NOT_FOUND = "the desk has no such page"
 _SHOWN: Mapping[str, Callable[[Asked], Response]] = {
     "/": data_page,
     "/table": table_page,
+    "/hierarchy": hierarchy_page,
     "/tables": tables_page,
     "/tables/new": new_tables,
     "/work/{number:int}": work_page,
@@ -51,6 +53,7 @@ _SHOWN: Mapping[str, Callable[[Asked], Response]] = {
 }
 _SENT: Mapping[str, Callable[[Asked], Posted]] = {
     "/table/roles": say_roles,
+    "/hierarchy/use": use_hierarchy,
     "/tables/pattern": pattern,
     "/tables/audit": audit_tables,
     "/tables/alternatives": compare,

@@ -43,7 +43,7 @@ def new_tables(asked: Asked) -> Response:
     columns = asked.register.columns(asked.reading, table)
     if not form.has("filled"):
         dimensions = [column for column in columns if column.role == "dimension"]
-        picked = sorted(dimensions, key=lambda column: column.distinct)[:_PICKED]
+        picked = [] if form.has("dimension") else sorted(dimensions, key=lambda column: column.distinct)[:_PICKED]
         fields = [("dimension", column.name) for column in dimensions if column in picked]
         levels = [(LIES_IN + name, above) for name, above in _hierarchies(asked, table, dimensions).items()]
         form = Form([*form.fields, *fields, *levels, *_DEFAULTS, ("publication", _name_for(asked, table))])

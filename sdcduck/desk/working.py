@@ -18,9 +18,13 @@ from sdcduck.udfs.publication import read_publication
 
 _HERE = {
     "pattern": "tables", "audit": "tables", "alternatives": "tables", "published": "releases",
-    "released": "releases", "risk": "records", "file": "records",
+    "released": "releases", "levels": "data", "risk": "records", "file": "records",
 }  # fmt: skip
-_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk", "file")}
+_AGAIN = {
+    "/tables/new": ("pattern", "audit", "alternatives", "published"),
+    "/records": ("risk", "file"),
+    "/hierarchy": ("levels",),
+}
 _MOST_ROWS = 500
 
 
@@ -119,6 +123,11 @@ def _file(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     return asked.page("file.html", **page, row=row, **work.about)
 
 
+def _hierarchy(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    return asked.page("levels.html", **page, rows=work.answer.to_pylist(), **work.about)
+
+
 def _rows(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     assert work.answer is not None
     rows = work.answer.slice(0, _MOST_ROWS).to_pylist()
@@ -131,6 +140,7 @@ _ANSWERS: dict[str, Callable[[Asked, Work, dict[str, Any]], Response]] = {
     "alternatives": _alternatives,
     "published": _published,
     "released": _released,
+    "levels": _hierarchy,
     "risk": _risk,
     "file": _file,
     "rows": _rows,
