@@ -1,4 +1,4 @@
-"""Hierarchies: a tree over the codes of a column, from a file or a query, shown as text, corrected, and used as columns."""
+"""Hierarchies: a tree over the codes of a column, from a file or a query; shown as text, corrected, used as columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.statements import LIES_IN, call
 from sdcduck.desk.work import Work
 from sdcduck.errors import SDCError
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import folded, identifier, literal, sql_value
 from sdcduck.udfs.hierarchy.levels import indented
 
 _INDENT = "@"
@@ -85,9 +85,7 @@ def use_hierarchy(asked: Asked) -> Posted:
     taken = next((name for name in levels if folded(name) in map(folded, columns)), None)
     if taken is not None:
         raise SDCError(f"'{table}' has a column '{taken}' already, as a level is called here: rename it in SQL")
-    pairs = ", ".join(
-        f"({literal(row['child'])}, {literal(row['parent']) if row['parent'] else 'NULL'})" for row in tree
-    )
+    pairs = ", ".join(f"({sql_value(row['child'])}, {sql_value(row['parent'])})" for row in tree)
     made = call("sdc_levels", f"(FROM (VALUES {pairs}) tree(child, parent))", prefix=f"{column}_")
     _check_codes(asked, table, column, made)
     stored, view = f"{table}_{column}_levels", f"{table}_by_{column}"
