@@ -31,6 +31,7 @@ from sdcduck.desk.publications import audit_tables, compare, new_tables, pattern
 from sdcduck.desk.records import measure_risk, records_page, release_records
 from sdcduck.desk.register import Register
 from sdcduck.desk.releases import approve, cells_csv, export, releases_page, remove, script
+from sdcduck.desk.thresholds import try_numbers
 from sdcduck.desk.work import words_of
 from sdcduck.desk.working import stop_work, work_page
 from sdcduck.errors import SDCError
@@ -57,6 +58,7 @@ _SENT: Mapping[str, Callable[[Asked], Posted]] = {
     "/tables/pattern": pattern,
     "/tables/audit": audit_tables,
     "/tables/alternatives": compare,
+    "/tables/numbers": try_numbers,
     "/tables/publish": publish,
     "/tables/release": release,
     "/work/{number:int}/stop": stop_work,
