@@ -22,7 +22,7 @@ from desk_server import running
 RECORDS = int(sys.argv[1]) if len(sys.argv) > 1 else 1_400_000
 PAGES = [
     "/", "/table?name=people", "/tables", "/tables/new?table=people", "/records?table=people", "/access?table=people",
-    "/releases", "/script.sql",
+    "/releases", "/script.sql", "/hierarchy?table=people&column=town",
 ]  # fmt: skip
 FORM = [
     ("table", "people"), ("publication", "large"), ("dimension", "town"), ("dimension", "age"), ("dimension", "sex"),

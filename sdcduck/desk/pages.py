@@ -26,10 +26,12 @@ from sdcduck.desk.asking import Asked, Desk, Posted
 from sdcduck.desk.cross import shown
 from sdcduck.desk.data import data_page, say_roles, table_page
 from sdcduck.desk.forms import Form
+from sdcduck.desk.hierarchy import hierarchy_page, use_hierarchy
 from sdcduck.desk.publications import audit_tables, compare, new_tables, pattern, publish, release, tables_page
 from sdcduck.desk.records import measure_risk, records_page, release_records
 from sdcduck.desk.register import Register
 from sdcduck.desk.releases import approve, cells_csv, export, releases_page, remove, script
+from sdcduck.desk.thresholds import try_numbers
 from sdcduck.desk.work import words_of
 from sdcduck.desk.working import stop_work, work_page
 from sdcduck.errors import SDCError
@@ -40,6 +42,7 @@ _NOT_FOUND = "the desk has no such page"
 _SHOWN: Mapping[str, Callable[[Asked], Response]] = {
     "/": data_page,
     "/table": table_page,
+    "/hierarchy": hierarchy_page,
     "/tables": tables_page,
     "/tables/new": new_tables,
     "/work/{number:int}": work_page,
@@ -51,9 +54,11 @@ _SHOWN: Mapping[str, Callable[[Asked], Response]] = {
 }
 _SENT: Mapping[str, Callable[[Asked], Posted]] = {
     "/table/roles": say_roles,
+    "/hierarchy/use": use_hierarchy,
     "/tables/pattern": pattern,
     "/tables/audit": audit_tables,
     "/tables/alternatives": compare,
+    "/tables/numbers": try_numbers,
     "/tables/publish": publish,
     "/tables/release": release,
     "/work/{number:int}/stop": stop_work,

@@ -43,7 +43,7 @@ def new_tables(asked: Asked) -> Response:
     columns = asked.register.columns(asked.reading, table)
     if not form.has("filled"):
         dimensions = [column for column in columns if column.role == "dimension"]
-        picked = sorted(dimensions, key=lambda column: column.distinct)[:_PICKED]
+        picked = [] if form.has("dimension") else sorted(dimensions, key=lambda column: column.distinct)[:_PICKED]
         fields = [("dimension", column.name) for column in dimensions if column in picked]
         levels = [(LIES_IN + name, above) for name, above in _hierarchies(asked, table, dimensions).items()]
         form = Form([*form.fields, *fields, *levels, *_DEFAULTS, ("publication", _name_for(asked, table))])
@@ -70,7 +70,7 @@ def _name_for(asked: Asked, table: str) -> str:
     return next(name for name in names if folded(name) not in taken)
 
 
-def _drafted(asked: Asked) -> Draft:
+def drafted(asked: Asked) -> Draft:
     """What the form says, of columns that there are."""
     draft = Draft.of(asked.form)
     asked.register.check_columns(asked.reading, draft.table, [*draft.dimensions, *draft.measures])
@@ -79,7 +79,7 @@ def _drafted(asked: Asked) -> Draft:
 
 def pattern(asked: Asked) -> Posted:
     """Suppress it, and show the cells."""
-    draft, rules = _drafted(asked), rules_of(asked.form)
+    draft, rules = drafted(asked), rules_of(asked.form)
     statement = call("sdc_suppress", draft.query, **rules)
     about = {"draft": draft, "rules": rules}
     return asked.begin(Work("pattern", f"Pattern of {draft.name}", statement, asked.form, (draft.table,), about=about))
@@ -87,7 +87,7 @@ def pattern(asked: Asked) -> Posted:
 
 def compare(asked: Asked) -> Posted:
     """The same cells suppressed, rounded, drawn anew and with cell keys."""
-    draft, rules = _drafted(asked), rules_of(asked.form)
+    draft, rules = drafted(asked), rules_of(asked.form)
     known = {column.name for column in asked.register.columns(asked.reading, draft.table)}
     keys, seed = RECORD_KEY in known, seed_of(asked.form)
     statement = alternatives_statement(draft, rules, keys=keys, seed=seed)
@@ -98,7 +98,7 @@ def compare(asked: Asked) -> Posted:
 
 def audit_tables(asked: Asked) -> Posted:
     """How closely the suppressed numbers can be told."""
-    draft, rules = _drafted(asked), rules_of(asked.form)
+    draft, rules = drafted(asked), rules_of(asked.form)
     measure = asked.form.one("audited") or draft.count
     statement = call("sdc_audit", draft.query, measure=measure, **rules)
     about = {"draft": draft, "rules": rules, "measure": measure}
@@ -108,7 +108,7 @@ def audit_tables(asked: Asked) -> Posted:
 
 def publish(asked: Asked) -> Posted:
     """Store it under its name."""
-    draft, rules = _drafted(asked), rules_of(asked.form)
+    draft, rules = drafted(asked), rules_of(asked.form)
     if not draft.name:
         raise SDCError("give the publication a name")
     taken = {folded(row["name"]) for row in asked.reading.rows(call("sdc_publications"))}
@@ -124,7 +124,7 @@ def publish(asked: Asked) -> Posted:
 
 def release(asked: Asked) -> Posted:
     """Make a table of an alternative, which is to leave the house."""
-    draft, rules, form = _drafted(asked), rules_of(asked.form), asked.form
+    draft, rules, form = drafted(asked), rules_of(asked.form), asked.form
     column = form.one("alternative")
     check_free(asked, draft.name, replace=form.has("replace"))
     statement = release_statements(draft, rules, column, seed=seed_of(form), replace=form.has("replace"))

@@ -147,7 +147,8 @@ class Register:
             empty: begin with an empty database, and take the records from the register.
         """
         written = list(self.worker.written)
-        tables = list(dict.fromkeys(name for one in written for name in one.tables))
+        made = {name for one in written for name in one.makes}
+        tables = list(dict.fromkeys(name for one in written for name in one.tables if name not in made))
         file = "release.duckdb --create" if empty else self.file.name
         # The name of a file may have a line break, which would end the comment.
         lines = [

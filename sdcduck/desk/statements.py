@@ -140,13 +140,17 @@ LIES_IN = "lies_in."
 
 
 def _within(form: Form, dimensions: Sequence[str]) -> dict[str, str]:
-    """The hierarchies of the dimensions that were picked; what lies in one that was not, stands by itself.
+    """The hierarchies of the dimensions that were picked: what lies in one that was not, lies in the next above it.
+
+    >>> _within(Form.read("lies_in.town=county&lies_in.county=region"), ["town", "region"])
+    {'town': 'region'}
 
     Raises:
         SDCError: they go round in a circle, or two columns lie in the same one.
     """
-    within = {name: form.one(LIES_IN + name) for name in dimensions}
-    within = {name: above for name, above in within.items() if above in dimensions}
+    said = {name.removeprefix(LIES_IN): value for name, value in form.fields if name.startswith(LIES_IN)}
+    within = {name: _next_picked(name, said, dimensions) for name in dimensions}
+    within = {name: above for name, above in within.items() if above}
     twice = next((above for above in within.values() if list(within.values()).count(above) > 1), None)
     if twice is not None:
         raise SDCError(f"two columns lie in '{twice}': a publication has one hierarchy of it; make two publications")
@@ -157,6 +161,14 @@ def _within(form: Form, dimensions: Sequence[str]) -> dict[str, str]:
             if seen[-1] == name:
                 raise SDCError(f"'{name}' lies in itself: say 'nothing' for the column at the top")
     return within
+
+
+def _next_picked(name: str, said: Mapping[str, str], picked: Sequence[str]) -> str:
+    """The first column above one that was picked, or an empty text."""
+    above, left = said.get(name, ""), len(said)
+    while above not in picked and left > 0:
+        above, left = said.get(above, ""), left - 1
+    return above if above in picked else ""
 
 
 def rules_of(form: Form) -> dict[str, Any]:

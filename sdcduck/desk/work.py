@@ -37,6 +37,7 @@ class Work:
         form: what it was made of, to change it and try again.
         tables: where its records are.
         writes: whether it belongs into the script of the session.
+        makes: tables and views that later work may read.
         about: what the page needs beside the answer.
         share: how much is done, from 0 to 1, where that is known.
         answer: the rows, once it is done.
@@ -49,6 +50,7 @@ class Work:
     form: Form
     tables: tuple[str, ...] = ()
     writes: bool = False
+    makes: tuple[str, ...] = ()
     about: dict[str, Any] = field(default_factory=dict)
     number: int = 0
     state: State = "waiting"
@@ -67,6 +69,7 @@ class Written:
     title: str
     statement: str
     tables: tuple[str, ...]
+    makes: tuple[str, ...]
 
 
 class Worker:
@@ -149,7 +152,7 @@ class Worker:
             work.answer = _rows(self._con, work.statement)
             state = "done"
             if work.writes:
-                self.written.append(Written(datetime.now(UTC), work.title, work.statement, work.tables))
+                self.written.append(Written(datetime.now(UTC), work.title, work.statement, work.tables, work.makes))
         except Exception as problem:  # it belongs to whoever clicked, and the thread goes on
             state = "failed" if work.wanted else "stopped"
             work.problem = words_of(problem)

@@ -13,14 +13,19 @@ from sdcduck.desk.alternatives import MIDPOINT, base_of, compared
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.cross import MARKS, counts, cross, values_of, view_of
 from sdcduck.desk.statements import Draft, in_words
+from sdcduck.desk.thresholds import NUMBERS, tried
 from sdcduck.desk.work import Work
 from sdcduck.udfs.publication import read_publication
 
 _HERE = {
-    "pattern": "tables", "audit": "tables", "alternatives": "tables", "published": "releases",
-    "released": "releases", "risk": "records", "file": "records",
+    "pattern": "tables", "audit": "tables", "alternatives": "tables", "numbers": "tables", "published": "releases",
+    "released": "releases", "levels": "data", "risk": "records", "file": "records",
 }  # fmt: skip
-_AGAIN = {"/tables/new": ("pattern", "audit", "alternatives", "published"), "/records": ("risk", "file")}
+_AGAIN = {
+    "/tables/new": ("pattern", "audit", "alternatives", "numbers", "published"),
+    "/records": ("risk", "file"),
+    "/hierarchy": ("levels",),
+}
 _MOST_ROWS = 500
 
 
@@ -62,7 +67,7 @@ def _pattern(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     return asked.page(
         "pattern.html", **page, draft=draft, words=[*_levels(draft), *in_words(rules)], counts=counts(cells),
         view=view, others=others, table=cross(publication, cells, view), dimensions=publication.dimensions,
-        nested=draft.nested,
+        nested=draft.nested, numbers={name: NUMBERS[name] for name in tried(work.form)},
         measures=[one.name for one in publication.measures],
     )  # fmt: skip
 
@@ -119,6 +124,16 @@ def _file(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     return asked.page("file.html", **page, row=row, **work.about)
 
 
+def _numbers(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    return asked.page("numbers.html", **page, rows=work.answer.to_pylist(), **work.about)
+
+
+def _hierarchy(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    return asked.page("levels.html", **page, rows=work.answer.to_pylist(), **work.about)
+
+
 def _rows(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     assert work.answer is not None
     rows = work.answer.slice(0, _MOST_ROWS).to_pylist()
@@ -131,6 +146,8 @@ _ANSWERS: dict[str, Callable[[Asked, Work, dict[str, Any]], Response]] = {
     "alternatives": _alternatives,
     "published": _published,
     "released": _released,
+    "levels": _hierarchy,
+    "numbers": _numbers,
     "risk": _risk,
     "file": _file,
     "rows": _rows,

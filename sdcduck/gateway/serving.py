@@ -61,6 +61,7 @@ def open_file(
             without a line in the log.
     """
     path = Path(file)
+    served = _identity(path)
     accounts, salts = _accounts(path)
     if custodian_raw:
         _check_custodians(accounts, log)
@@ -86,11 +87,21 @@ def open_file(
             role.close()
         raise
     opened = SharedState(
-        accounts, roles, path.stem, limits, ConnectionSlots(connections, limits.connections), salts=salts
-    )
+        accounts, roles, path.stem, limits, ConnectionSlots(connections, limits.connections), salts=salts,
+        is_replaced=lambda: _identity(path) != served,
+    )  # fmt: skip
     for role in roles.values():
         role.guard.audit.heard = opened.counts.question
     return opened
+
+
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file stands under a name; None: none does."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 def _accounts(path: Path) -> tuple[dict[str, Account], bytes]:
@@ -175,7 +186,7 @@ async def _served(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
-    loop.add_signal_handler(signal.SIGHUP, _renewed, renew)
+    loop.add_signal_handler(signal.SIGHUP, _told_to_read_again, opened, renew)
     opened.ending.tell(lambda: loop.call_soon_threadsafe(over.set))
     stop_listening = when_ended(opened.ending.say)
     try:
@@ -193,6 +204,13 @@ async def _served(
             await asyncio.gather(served.stop(), asyncio.to_thread(beside.stop))
         else:
             await served.stop()
+
+
+def _told_to_read_again(opened: SharedState, renew: Callable[[], None] | None) -> None:
+    """Reads the certificate again, and says where a restart is needed beside it."""
+    _renewed(renew)
+    if opened.is_replaced():
+        note("file kept", why="users, policies and records are those of the file of the start: restart for the new one")
 
 
 def _renewed(renew: Callable[[], None] | None) -> None:

@@ -162,6 +162,7 @@ class SharedState:
         database: name under which clients know the database.
         ending: whether DuckDB has ended the database.
         salts: the secret of the file from which the salts of its users are made, and of those who are not there.
+        is_replaced: whether another file stands by now where the one was that is served.
     """
 
     accounts: Mapping[str, Account]
@@ -173,6 +174,7 @@ class SharedState:
     counts: Counts = field(default_factory=Counts)
     ending: Ending = field(default_factory=Ending)
     salts: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    is_replaced: Callable[[], bool] = lambda: False
 
     def role_of(self, account: Account) -> Role:
         """What a user asks."""

@@ -365,3 +365,32 @@ def test_what_is_not_published_has_no_file(browser: Browser, name: str) -> None:
     ):
         assert answer.status == 400
         assert "unknown publication" in answer.text or "unknown release" in answer.text
+
+
+def test_one_number_of_the_rules_is_tried_at_several_values(browser: Browser) -> None:
+    answer = shown(browser, "/tables/numbers", [*PEOPLE, ("number", "max_count")])
+    page = answer.page
+    assert page.rows[0][:5] == ["number", "primary", "secondary", "published", "% published"]
+    rows = {row[0]: row[1:5] for row in page.rows[1:]}
+    assert rows["0"] == ["0", "0", "12", "100"]
+    assert rows["1 (now)"] == ["2", "4", "6", "50"]  # as documented for this publication
+    assert list(rows) == ["0", "1 (now)", "2", "3", "4"]
+    [statement] = page.statements
+    assert statement.count("FROM sdc_suppress(") == 5
+    taken = re.findall(r'name="max_count" value="(\d+)"', answer.text)
+    assert taken == ["0", "1", "2", "3", "4"]
+    pattern = shown(browser, "/tables/pattern", [(n, taken[2] if n == "max_count" else v) for n, v in PEOPLE])
+    assert f"P primary, by a rule: {rows['2'][0]}" in " ".join(pattern.page.text.split())
+
+
+def test_other_numbers_are_tried_where_there_are_such_rules(browser: Browser) -> None:
+    pattern = shown(browser, "/tables/pattern", ODDLY)
+    assert '<option value="dominance_k">' in pattern.text
+    assert '<option value="p_percent">' not in pattern.text
+    answer = shown(browser, "/tables/numbers", [*ODDLY, ("number", "dominance_k")])
+    assert [row[0] for row in answer.page.rows[1:]] == ["65", "70", "75 (now)", "80", "85", "90"]
+    primary = [int(row[1]) for row in answer.page.rows[1:]]
+    assert primary == sorted(primary, reverse=True)
+    assert "<script" not in answer.text
+    for wrong in ("rules", 'max_count"'):
+        assert browser.post("/tables/numbers", [*PEOPLE, ("number", wrong)]).status == 400

@@ -19,7 +19,8 @@ import pytest
 from served_gateway import Served, wait_for
 
 import sdcduck
-from sdcduck.gateway import tls
+from sdcduck.gateway import serving, tls
+from sdcduck.gateway.shared_state import Limits
 
 ROOT = Path(__file__).parents[2]
 OPERATIONS = ROOT / "examples" / "operations"
@@ -107,6 +108,27 @@ def test_without_a_certificate_from_a_file_nothing_is_read(serve: Callable[..., 
     running.process.send_signal(signal.SIGHUP)
     wait_for(lambda: running.told("nothing to read again") == 1)
     assert running.stop() == 0
+
+
+def test_a_file_that_was_replaced_is_served_after_a_restart_and_reload_says_so(
+    register: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "sdcduck.gateway")
+    file, following = tmp_path / "register.duckdb", tmp_path / "next.duckdb"
+    shutil.copy(register, file)
+    shutil.copy(register, following)
+    opened = serving.open_file(file, Limits(), connections=1)
+    try:
+        serving._told_to_read_again(opened, lambda: None)
+        assert "file kept" not in caplog.text
+        following.replace(file)
+        serving._told_to_read_again(opened, lambda: None)
+        assert caplog.text.count("file kept") == 1
+        file.unlink()
+        serving._told_to_read_again(opened, None)
+        assert caplog.text.count("file kept") == 2
+    finally:
+        opened.close()
 
 
 def options_of(text: str) -> set[str]:

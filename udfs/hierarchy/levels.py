@@ -153,7 +153,7 @@ def plan_read_hrc(session: Session, path: str | None, indent: str | None) -> Row
         raise wrong("indent", "be what stands once before a code for each level, e.g. '@'")
 
     def read() -> pa.Table:
-        return table_of(list(_indented(lines_of(session, path), once)), _HRC_COLUMNS)
+        return table_of(list(indented(lines_of(session, path), once)), _HRC_COLUMNS)
 
     return Rows(read)
 
@@ -161,7 +161,15 @@ def plan_read_hrc(session: Session, path: str | None, indent: str | None) -> Row
 _HRC_COLUMNS: Mapping[str, str] = {"child": "VARCHAR", "parent": "VARCHAR", "level": "BIGINT", "position": "BIGINT"}
 
 
-def _indented(lines: Sequence[str], indent: str) -> Iterator[dict[str, Any]]:
+def indented(lines: Sequence[str], indent: str) -> Iterator[dict[str, Any]]:
+    """The codes of a hierarchy that is written with one a line, each with the one above it.
+
+    >>> [(row["child"], row["parent"]) for row in indented(["North", "@Oslo", "South"], "@")]
+    [('North', None), ('Oslo', 'North'), ('South', None)]
+
+    Raises:
+        SDCError: a line that has no place in the tree, by its number.
+    """
     above: list[str] = []
     seen: dict[str, int] = {}
     for number, line in enumerate(lines, start=1):
