@@ -26,7 +26,8 @@ SELECT _sdc_ptable_kind({0}), coalesce(_sdc_ptable_count_guide({0}), _sdc_ptable
     _sdc_ptable_odd_rows({0}), _sdc_ptable_odd_first({0}), _sdc_ptable_modulus({0}), _sdc_ptable_step({0}),
     _sdc_ptable_last_variance({0}), _sdc_ptable_last({0}), _sdc_ptable_repeat({0}), _sdc_ptable_rungs({0}),
     _sdc_ptable_odd_rungs({0}), coalesce(_sdc_ptable_count_strips({0}), _sdc_ptable_magnitude_strips({0})),
-    _sdc_ptable_shift({0}), _sdc_ptable_buckets({0}), _sdc_ptable_first_repeated({0}), _sdc_ptable_most({0}), _sdc_ptable_top({0}),
+    _sdc_ptable_shift({0}), _sdc_ptable_buckets({0}), _sdc_ptable_first_repeated({0}), _sdc_ptable_most({0}),
+    _sdc_ptable_top({0}),
     [_sdc_ptable_divisors({0}), _sdc_ptable_multipliers({0}), _sdc_ptable_quotients({0}), _sdc_ptable_widths({0})],
     [_sdc_ptable_row({0}, n) for n in range({1})],
     [_sdc_ptable_is_odd({0}, n) for n in range(4)]"""
