@@ -128,7 +128,8 @@ def ptable_macros(tables: Iterable[tuple[str, Lookup]], *, create: str = "CREATE
         f"{create} _sdc_ptable_names() AS {literal(', '.join(name for name, _ in lookups))}",
         dispatch("_sdc_ptable_count_guide", lambda one: literal(one.guide), "VARCHAR", "counts"),
         dispatch("_sdc_ptable_magnitude_guide", lambda one: literal(one.guide), "VARCHAR", "magnitudes"),
-        dispatch("_sdc_ptable_strips", _strips_text, "VARCHAR[]", "magnitudes"),
+        dispatch("_sdc_ptable_count_strips", _strips_text, "VARCHAR[]", "counts"),
+        dispatch("_sdc_ptable_magnitude_strips", _strips_text, "VARCHAR[]", "magnitudes"),
         mapped("_sdc_ptable_count_intervals", _intervals_text, "BIGINT[][]", "counts"),
         mapped("_sdc_ptable_magnitude_intervals", _intervals_text, "BIGINT[][]", "magnitudes"),
     ]

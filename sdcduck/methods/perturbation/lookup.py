@@ -84,9 +84,7 @@ class Lookup:
         return _rungs(self.odd_rows, self.odd_first + 1)
 
     def strips(self) -> list[str]:
-        """The guide of a magnitude table the other way round: for each bucket the characters of all rows."""
-        if self.kind != "magnitudes":
-            return []
+        """The guide the other way round: for each bucket the characters of all rows."""
         width = 2 * self.buckets
         rows = [self.guide[start : start + width] for start in range(0, len(self.guide), width)]
         return ["".join(row[place : place + 2] for row in rows) for place in range(0, width, 2)]

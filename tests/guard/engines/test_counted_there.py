@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pytest
 
 import sdcduck
 
 sys.path.insert(0, str(Path(__file__).parent))
-from clickhouse_session import clickhouse
-from postgres_server import postgres
+from every_engine import ENGINES, in_duckdb
 
 _SECRET = "the secret of the records of persons"
 _PERSONS = """SELECT i AS id, ['n', 's', 'e', NULL][1 + i % 4] AS region, (i * i % 23)::INTEGER AS age, i % 3 = 0 AS married,
@@ -55,29 +53,6 @@ _MORE = (
 )
 
 
-def _datafusion(tables: dict[str, pa.Table]) -> Any:
-    session = pytest.importorskip("datafusion", reason="DataFusion is not installed").SessionContext()
-    for name, rows in tables.items():
-        session.register_record_batches(name, [rows.to_batches(max_chunksize=50)])
-    return session
-
-
-def _duckdb(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
-    con = duckdb.connect()
-    for name, rows in tables.items():
-        con.register("given", rows)
-        con.execute(f"CREATE TABLE {name} AS FROM given")
-    return con
-
-
-_ENGINES: dict[str, Callable[[dict[str, pa.Table]], Any]] = {
-    "duckdb": _duckdb,
-    "datafusion": _datafusion,
-    "postgres": lambda tables: postgres().fill(tables),
-    "clickhouse": clickhouse,
-}
-
-
 @pytest.fixture(scope="module")
 def alone() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret=_SECRET) as con:
@@ -99,7 +74,7 @@ def there(alone: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnectio
 
 
 def _of(engine: str, alone: duckdb.DuckDBPyConnection) -> Any:
-    return _ENGINES[engine]({"persons": alone.sql("FROM persons").to_arrow_table()})
+    return ENGINES[engine]({"persons": alone.sql("FROM persons").to_arrow_table()})
 
 
 def _bits(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Any, list[str]]:
@@ -108,7 +83,7 @@ def _bits(con: duckdb.DuckDBPyConnection, statement: str) -> tuple[Any, list[str
     return found.schema, sorted(map(repr, rows))
 
 
-@pytest.mark.parametrize("engine", sorted(_ENGINES))
+@pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_every_engine(alone: duckdb.DuckDBPyConnection, engine: str) -> None:
     with sdcduck.connect(secret=_SECRET, records=_of(engine, alone)) as con:
         for statement in _SOME:
@@ -144,7 +119,7 @@ def test_what_is_refused(there: duckdb.DuckDBPyConnection, statement: str, says:
 
 def test_a_table_without_records(alone: duckdb.DuckDBPyConnection) -> None:
     none = {"persons": alone.sql("FROM persons LIMIT 0").to_arrow_table()}
-    with sdcduck.connect(secret=_SECRET, records=_duckdb(none)) as con, sdcduck.connect() as here:
+    with sdcduck.connect(secret=_SECRET, records=in_duckdb(none)) as con, sdcduck.connect() as here:
         here.register("given", none["persons"])
         here.execute("CREATE TABLE persons AS FROM given")
         for statement in (f"FROM sdc_k_anonymity('persons', {_KEYS})", f"FROM sdc_classes('persons', {_KEYS})"):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
-import pyarrow as pa
 import pytest
 
 import sdcduck
@@ -16,8 +14,7 @@ from sdcduck.catalog.engines import engine_of
 from sdcduck.udfs import engine_cells
 
 sys.path.insert(0, str(Path(__file__).parent))
-from clickhouse_session import clickhouse
-from postgres_server import postgres
+from every_engine import ENGINES, in_duckdb
 
 _SECRET = "the secret of the records of firms"
 _FIRMS = """SELECT i::INTEGER AS id, ['n', 's', 'e', NULL][1 + i % 4] AS region, (i % 9)::INTEGER AS size, (i % 90)::INTEGER AS age,
@@ -31,29 +28,6 @@ _OF = f"""SELECT region, size, count(*) AS n, sum(turnover) AS turnover, sum(sta
 _COUNTS = f"SELECT region, size, count(*) AS n FROM firms {_SETS}"
 
 
-def _datafusion(tables: dict[str, pa.Table]) -> Any:
-    session = pytest.importorskip("datafusion", reason="DataFusion is not installed").SessionContext()
-    for name, rows in tables.items():
-        session.register_record_batches(name, [rows.to_batches(max_chunksize=50)])
-    return session
-
-
-def _duckdb(tables: dict[str, pa.Table]) -> duckdb.DuckDBPyConnection:
-    con = duckdb.connect()
-    for name, rows in tables.items():
-        con.register("given", rows)
-        con.execute(f"CREATE TABLE {name} AS FROM given")
-    return con
-
-
-_ENGINES: dict[str, Callable[[dict[str, pa.Table]], Any]] = {
-    "duckdb": _duckdb,
-    "datafusion": _datafusion,
-    "postgres": lambda tables: postgres().fill(tables),
-    "clickhouse": clickhouse,
-}
-
-
 @pytest.fixture(scope="module")
 def alone() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret=_SECRET) as con:
@@ -63,7 +37,7 @@ def alone() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 def _there(alone: duckdb.DuckDBPyConnection, engine: str) -> duckdb.DuckDBPyConnection:
-    records = _ENGINES[engine]({"firms": alone.sql("FROM firms").to_arrow_table()})
+    records = ENGINES[engine]({"firms": alone.sql("FROM firms").to_arrow_table()})
     con = sdcduck.connect(secret=_SECRET, records=records)
     con.execute(_ZONES)
     return con
@@ -75,7 +49,7 @@ def _same(one: duckdb.DuckDBPyConnection, other: duckdb.DuckDBPyConnection, stat
     return here.num_rows
 
 
-@pytest.mark.parametrize("engine", sorted(_ENGINES))
+@pytest.mark.parametrize("engine", sorted(ENGINES))
 def test_every_engine(alone: duckdb.DuckDBPyConnection, engine: str) -> None:
     with _there(alone, engine) as con:
         for statement in (
@@ -110,7 +84,7 @@ def test_functions(alone: duckdb.DuckDBPyConnection, statement: str) -> None:
 
 def test_what_is_published_needs_the_engine_no_more(tmp_path: Path) -> None:
     with duckdb.connect() as con:
-        records = _duckdb({"firms": con.sql(_FIRMS).to_arrow_table()})
+        records = in_duckdb({"firms": con.sql(_FIRMS).to_arrow_table()})
     with sdcduck.connect(secret=_SECRET) as here:
         here.execute(f"CREATE TABLE firms AS {_FIRMS}")
         with sdcduck.connect(tmp_path / "policies.duckdb", secret=_SECRET, records=records) as there:
@@ -173,7 +147,7 @@ def test_what_is_refused(alone: duckdb.DuckDBPyConnection, statement: str, says:
 
 
 def test_an_engine_that_fails_says_nothing_of_its_data(alone: duckdb.DuckDBPyConnection) -> None:
-    records = _duckdb({"firms": alone.sql("FROM firms").to_arrow_table()})
+    records = in_duckdb({"firms": alone.sql("FROM firms").to_arrow_table()})
     with sdcduck.connect(secret=_SECRET, records=records) as con:
         records.execute("DROP TABLE firms")
         records.execute("CREATE VIEW firms AS SELECT 'Miller' AS firm, error('Miller')::INTEGER AS size")
@@ -185,7 +159,7 @@ def test_an_engine_that_fails_says_nothing_of_its_data(alone: duckdb.DuckDBPyCon
 def test_an_engine_in_another_mode_is_not_asked(
     alone: duckdb.DuckDBPyConnection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    records = _duckdb({"firms": alone.sql("FROM firms").to_arrow_table()})
+    records = in_duckdb({"firms": alone.sql("FROM firms").to_arrow_table()})
     with sdcduck.connect(secret=_SECRET, records=records) as con:
         monkeypatch.setattr("sdcduck.catalog.engine_self_test._bits", lambda value, kind: object())
         with pytest.raises(duckdb.Error, match="does not answer as DuckDB does"):
@@ -194,11 +168,11 @@ def test_an_engine_in_another_mode_is_not_asked(
 
 def test_rows_are_kept_once(alone: duckdb.DuckDBPyConnection) -> None:
     """A statement may be bound several times, and asks each time."""
-    engine = engine_of(_duckdb({"firms": alone.sql("FROM firms").to_arrow_table()}))
+    engine = engine_of(in_duckdb({"firms": alone.sql("FROM firms").to_arrow_table()}))
     with sdcduck.connect(secret=_SECRET, records=engine) as con:
         for _ in range(2):
             con.sql(f"FROM sdc_suppress($${_COUNTS}$$, max_count := 1)").fetchall()
-        assert len(engine_cells._OF_ENGINES[engine]) == 1
+        assert len(engine_cells._OFENGINES[engine]) == 1
 
 
 def test_rows_that_nobody_asks_for_are_let_go(
@@ -206,15 +180,15 @@ def test_rows_that_nobody_asks_for_are_let_go(
 ) -> None:
     monkeypatch.setattr(engine_cells, "_MOST_ROWS", 60)
     monkeypatch.setattr(engine_cells, "_LAST", 2)
-    records = _duckdb({"firms": alone.sql("FROM firms").to_arrow_table()})
+    records = in_duckdb({"firms": alone.sql("FROM firms").to_arrow_table()})
     engine, names = engine_of(records), set[str]()
     with sdcduck.connect(secret=_SECRET, records=engine) as con:
         con.execute(f"PREPARE asked AS FROM sdc_suppress($${_COUNTS}$$, max_count := 1)")
         for number in range(5):
             records.execute(f"UPDATE firms SET size = {number} WHERE id = 7")
             found = con.sql(f"FROM sdc_suppress($${_COUNTS}$$, max_count := 1)").fetchall()
-            names |= set(engine_cells._OF_ENGINES[engine])
-        left = set(engine_cells._OF_ENGINES[engine])
+            names |= set(engine_cells._OFENGINES[engine])
+        left = set(engine_cells._OFENGINES[engine])
         assert len(names) == 6
         assert len(left) == 2
         for name in names:
