@@ -254,7 +254,7 @@ def report(
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
     improve: Annotated[bool, typer.Option("--improve", help="Look for fewer secondary cells.")] = False,
     search_seconds: Annotated[
-        float | None, typer.Option(help="How long, in seconds of a processor core: 5; 0: as long as it takes.")
+        float | None, typer.Option(help="Seconds of a processor core after the first choice; 0: no limit.")
     ] = None,
     protect_intervals: Annotated[
         bool | None,

@@ -164,8 +164,8 @@ def audit(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, after: str | None = None,
-    rules: str | None = None
+    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can
     have."""
@@ -359,8 +359,9 @@ def decimals(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
-    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False, search_seconds: float = 5,
-    protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
+    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
+    search_seconds: float | None = None, protect_intervals: bool | None = None, after: str | None = None,
+    rules: str | None = None
 ) -> DuckDBPyRelation:
     """Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out."""
 
@@ -875,8 +876,8 @@ def optimum(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     singleton: str | None = None, forced_if: str | None = None, hidden_if: str | None = None,
     secondary_zeros: bool = False, extend_zeros: bool | None = None, structural_zeros: str | None = None,
-    cost: str | None = None, improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None,
-    after: str | None = None, rules: str | None = None
+    cost: str | None = None, improve: bool = False, search_seconds: float | None = None,
+    protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """How far the choice of `sdc_suppress` is from the best possible one: for small publications."""
 
@@ -1102,8 +1103,9 @@ def publish(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
-    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False, search_seconds: float = 5,
-    protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
+    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
+    search_seconds: float | None = None, protect_intervals: bool | None = None, after: str | None = None,
+    rules: str | None = None
 ) -> DuckDBPyRelation:
     """Suppresses a publication and stores it: its cells as published, and the stencil that answers every later
     table."""
@@ -1350,11 +1352,11 @@ def rules(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, k: int | None = None,
-    max_size: int | None = None, max_share_unique: float | None = None, max_risk: float | None = None,
-    max_mean_risk: float | None = None, min_population: float | None = None, identifiers: Sequence[str] = (),
-    max_share_own: float | None = None, min_at_ends: int | None = None, max_fraction: float | None = None,
-    max_total_change: float | None = None, max_ks: float | None = None
+    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    k: int | None = None, max_size: int | None = None, max_share_unique: float | None = None,
+    max_risk: float | None = None, max_mean_risk: float | None = None, min_population: float | None = None,
+    identifiers: Sequence[str] = (), max_share_own: float | None = None, min_at_ends: int | None = None,
+    max_fraction: float | None = None, max_total_change: float | None = None, max_ks: float | None = None
 ) -> DuckDBPyRelation:
     """Stores rules for tables and for records as a rule set: `sdc_suppress` and its kin, and `sdc_check_records`, take
     them as `rules := 'house'`."""
@@ -1389,8 +1391,8 @@ def sdmx(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, after: str | None = None,
-    rules: str | None = None
+    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """A suppressed publication in the terms of SDMX: one row a cell and measure, with observation and confidentiality
     status."""
@@ -1502,8 +1504,8 @@ def suppress(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float = 5, protect_intervals: bool | None = None, after: str | None = None,
-    rules: str | None = None
+    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """A publication with the numbers of its primary and secondary cells suppressed."""
 

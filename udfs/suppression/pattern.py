@@ -17,7 +17,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
 from sdcduck.functions.registry import Session
-from sdcduck.methods.suppression.intervals import NO_SEARCH, Search
+from sdcduck.methods.suppression.intervals import Search
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.patterns import (
     TRIALS,
@@ -106,7 +106,8 @@ class Options:
         cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value;
             `_CELLS`: one a cell.
         improve: whether to look for a cheaper pattern afterwards.
-        search_seconds: how long, in seconds of a processor core; infinite: as long as it takes.
+        search_seconds: how long, in seconds of a processor core; infinite: as long as it takes. None: the usual time,
+            and what makes intervals cheaper has its own beside it.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want. Rules on what one
             contributor can tell of another (dominance, p%, pq) mean an interval, so these get it unless it is declined.
         after: a publication published earlier, whose cells stay as they are.
@@ -122,7 +123,7 @@ class Options:
     structural_zeros: str | None = None
     cost: str | None = None
     improve: bool = False
-    search_seconds: float = SEARCH_SECONDS
+    search_seconds: float | None = None
     protect_intervals: bool = False
     after: str | None = None
     every_width: bool = False
@@ -311,7 +312,7 @@ def choose_pattern(session: Session, call: Call) -> Pattern:
     choice = Choice(
         by_contributors=rules.on_contributors, records=records, singleton_method=options.singleton,
         k_disclosure=options.k_disclosure, zeros_protected=rules.protect_zeros, secondary_zeros=options.secondary_zeros,
-        weight=weight(inner, options), search=Search(TRIALS, options.search_seconds) if options.improve else NO_SEARCH,
+        weight=weight(inner, options), search=_search(options),
         protection=widths(inner, primary, options) if options.protect_intervals else None,
     )  # fmt: skip
     roles = Roles(primary, forced, hidden, inner.flag("_sdc_ignored"))
@@ -403,6 +404,12 @@ def read_call(
     )
 
 
+def _search(options: Options) -> Search:
+    """How long to look for a cheaper pattern. A time that somebody said is that of all that follows the first one."""
+    trials, seconds = TRIALS if options.improve else 0, options.search_seconds
+    return Search(trials, SEARCH_SECONDS) if seconds is None else Search(trials, seconds, whole=True)
+
+
 def check_any_rule(call: Call) -> None:
     """That something says which cells are primary: without, every number is published as it is.
 
@@ -440,11 +447,11 @@ def read_options(
         # What contributors know of each other has not been thought through for differences.
         raise unknown("singleton method", singleton, FREQUENCY_METHODS)
     _check_singleton(singleton, rules.on_contributors)
-    seconds = SEARCH_SECONDS if search_seconds is None else number(search_seconds, "search_seconds", least=0)
+    seconds = None if search_seconds is None else number(search_seconds, "search_seconds", least=0) or np.inf
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
         rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
-        bool(better), seconds or np.inf, rules.on_intervals if protect_intervals is None else protect_intervals, after,
+        bool(better), seconds, rules.on_intervals if protect_intervals is None else protect_intervals, after,
     )  # fmt: skip
 
 

@@ -69,11 +69,14 @@ class Search:
         seconds: about so many of a processor core, counted in steps of the solver, so that the answer is the same on
             every machine; infinite: no limit.
         seed: of the random choices.
+        whole: whether the seconds are those of all that follows the first pattern that protects, with the two ways to
+            a cheaper one, which have a time of their own otherwise.
     """
 
     trials: int = 0
     seconds: float = np.inf
     seed: int = 0
+    whole: bool = False
 
 
 NO_SEARCH = Search()
@@ -174,6 +177,7 @@ class _Refining:
         self.covering: Covering | None = None
         # Of large publications the cells are looked at as far as that goes in the time of the first way.
         self.time = max(self.moves.work, _SECOND * _CLEANING)
+        self.limit = self.moves.work + search.seconds * _SECOND if search.whole else np.inf
 
     def better(self, step: Callable[[], None]) -> Held:
         """The better pattern of the first two ways; ``step`` is called after each."""
@@ -196,7 +200,7 @@ class _Refining:
             bar: a value that the pattern must come down to, or is not wanted.
         """
         cleaned = held.copy()
-        limit = self.moves.work + self.time
+        limit = min(self.moves.work + self.time, self.limit)
         order = self._order(cleaned, self.cost)
         hopeless = self._hopeless(cleaned, order, bar)
         cleaned.open(order, enough=lambda turn: hopeless(turn) or self.moves.work > limit)
@@ -214,7 +218,7 @@ class _Refining:
     def _from_primary(self, bar: float) -> Held | None:
         """Another pattern, of the better prices, for no more than the bar; None where a task cannot be done."""
         held = Held(self.moves, self.held.terms, self.held.known, self.held.terms.given)
-        limit = self.moves.work + 2 * self.time
+        limit = min(self.moves.work + 2 * self.time, self.limit)
         for task in sorted(self.tasks, key=lambda task: -task.distance):
             if self.moves.work > limit or not held.close(task, _ROUNDS):
                 return None
@@ -223,20 +227,21 @@ class _Refining:
 
     def proven(self, best: Held, x: DummyMatrix, y: Floats) -> Held:
         """The best pattern there is, where integer programming finds it in its share of the time; else the same."""
-        if not self.search.trials or x.columns > _SMALL or (y < 0).any():
+        share = min(_SHARE * min(self.search.seconds, 2 * _LIMIT) * _SECOND, self.limit - self.moves.work)
+        if not self.search.trials or share <= 0 or x.columns > _SMALL or (y < 0).any():
             return best
         given, fixed = best.terms.given, best.terms.fixed
         up, down = np.zeros(x.columns), np.zeros(x.columns)
         for task in self.tasks:
             (up if task.sign > 0 else down)[task.cell] = task.distance
         cost = np.where(given, 0.0, self.cost + 1e-9 * float(self.cost.max(initial=0.0)))
-        share = _SHARE * min(self.search.seconds, 2 * _LIMIT) * _SECOND
         try:
             found = optimal_suppression(
                 x, y, given, up, down, cost=cost, ineligible=fixed & ~given, start=best.pattern, time_limit=np.inf,
                 steps=share, check=best.terms.check,
             )  # fmt: skip
             self.spent = min(found.steps, share)
+            self.limit -= self.spent
             if found.status == "time limit" and (best.pattern & self.movable).any():
                 z = np.asarray(x.totals(y), dtype=np.float64)
                 attacker = Attacker(x, y, z, given, up, np.minimum(down, z), best.terms.check)
@@ -263,7 +268,7 @@ class _Refining:
             return first
         rng = np.random.default_rng(self.search.seed)
         begun = self.moves.work - self.spent
-        limit = begun + self.search.seconds * _SECOND
+        limit = min(begun + self.search.seconds * _SECOND, self.limit)
         best = self._repaired(first, rng, limit if self.covering is None else min(limit, begun + _REPAIRS * _SECOND))
         if self.covering is not None:
             best = min(best, self._covered(first, limit), key=lambda held: held.value)
@@ -307,13 +312,14 @@ class _Refining:
         broken = [task for task in self.tasks if not held.stands(task)]
         for place in rng.permutation(len(broken)):
             task = broken[place]
-            if not held.stands(task) and not held.close(task, _ROUNDS, taste):
+            if self.moves.work > self.limit or (not held.stands(task) and not held.close(task, _ROUNDS, taste)):
                 return None
         # What no broken task has to do with is as it was: it could not be published then.
         touched = frozenset[int]().union(*(each.needed[task] for task in broken for each in (best, held)))
         order = self._order(held, self.cost * taste)
         order = order[np.isin(order, np.fromiter(touched, dtype=np.int64, count=len(touched)))]
-        held.open(order, enough=self._hopeless(held, order, best.value[0]))
+        hopeless = self._hopeless(held, order, best.value[0])
+        held.open(order, enough=lambda turn: hopeless(turn) or self.moves.work > self.limit)
         if held.value <= best.value:
             self._complete(held)
         return held
