@@ -172,7 +172,7 @@ def test_rows_are_kept_once(alone: duckdb.DuckDBPyConnection) -> None:
     with sdcduck.connect(secret=_SECRET, records=engine) as con:
         for _ in range(2):
             con.sql(f"FROM sdc_suppress($${_COUNTS}$$, max_count := 1)").fetchall()
-        assert len(engine_cells._OFENGINES[engine]) == 1
+        assert len(engine_cells._OF_ENGINES[engine]) == 1
 
 
 def test_rows_that_nobody_asks_for_are_let_go(
@@ -187,8 +187,8 @@ def test_rows_that_nobody_asks_for_are_let_go(
         for number in range(5):
             records.execute(f"UPDATE firms SET size = {number} WHERE id = 7")
             found = con.sql(f"FROM sdc_suppress($${_COUNTS}$$, max_count := 1)").fetchall()
-            names |= set(engine_cells._OFENGINES[engine])
-        left = set(engine_cells._OFENGINES[engine])
+            names |= set(engine_cells._OF_ENGINES[engine])
+        left = set(engine_cells._OF_ENGINES[engine])
         assert len(names) == 6
         assert len(left) == 2
         for name in names:
