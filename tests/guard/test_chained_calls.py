@@ -10,7 +10,6 @@ import pytest
 import sdcduck
 from sdcduck.guard import Refused
 
-
 _ONLY_OF_2 = (
     []
     if duckdb.__version__.startswith("1.")
