@@ -46,7 +46,6 @@ from sdcduck.guard.protect.levels import Level
 from sdcduck.guard.protect.materialize import APART
 from sdcduck.guard.protect.possible_groups import clip_bins, is_private, level_of, possible_groups
 from sdcduck.guard.protect.scope import Scope
-from sdcduck.guard.protect.small_groups import by_bytes
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
@@ -142,8 +141,7 @@ def _grouping(
 ) -> Grouping:
     """The groups of a SELECT: all of the domains, or those that have many units."""
     if not keys or chosen_by is None or not is_private(level, keys):
-        cells = possible_groups(level, keys) if keys else None
-        return Grouping(by_bytes(level, grouped, keys, totals), cells, tuple(keys))
+        return Grouping(grouped, possible_groups(level, keys) if keys else None, tuple(keys))
     if chosen_by.name in totals:
         return Grouping(grouped, None, tuple(keys), selects=chosen_by.name)
     grouped.append("expressions", exp.alias_(chosen_by.node.copy(), chosen_by.name, quoted=True))
