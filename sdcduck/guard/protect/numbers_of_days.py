@@ -81,7 +81,8 @@ def _ends(scope: Scope, column: exp.Column) -> tuple[_Moment, _Moment] | None:
         return None
     first, last = map(datetime.date.fromisoformat, days)
     ends = [_Moment.combine(first, datetime.time()), _Moment.combine(last, _LAST)]
-    filled = _moment(column.parent.expressions[0], {}) if _is_filled(column.parent) else None
+    parent = column.parent
+    filled = _moment(parent.expressions[0], {}) if parent is not None and _is_filled(parent) else None
     every = ends if filled is None else [*ends, filled]
     return min(every), max(every)
 
@@ -132,7 +133,7 @@ def _moment(node: exp.Expr, at: _At) -> _Moment | None:
     return None
 
 
-def _is_filled(node: exp.Expr | None) -> TypeGuard[exp.Coalesce]:
+def _is_filled(node: exp.Expr) -> TypeGuard[exp.Coalesce]:
     """Whether this is a date, or a written one where it is missing."""
     known = isinstance(node, exp.Coalesce) and isinstance(node.this, exp.Column) and len(node.expressions) == 1
     return known and _moment(node.expressions[0], {}) is not None
