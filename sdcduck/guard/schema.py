@@ -165,6 +165,12 @@ class Schema:
     def _is_table(self, name: str) -> bool:
         return folded(name) in self._tables_here() if self.unchanging else self.relations.columns(name).is_table
 
+    def is_collated(self) -> bool:
+        """Whether texts that differ may be one for DuckDB, somewhere; with the connection held."""
+        if self._collated is None or not self.unchanging:
+            self._collated = any(collated for _, _, _, collated in self.con.execute(_ALL_TABLES).fetchall())
+        return self._collated
+
     def _tables_here(self) -> frozenset[str]:
         """The lower-case names of what is no view; with the connection held."""
         if self._tables_now is None or not self.unchanging:

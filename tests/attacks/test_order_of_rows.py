@@ -265,3 +265,39 @@ def test_keys_keep_their_types_and_values() -> None:
                 assert guarded.sql(query).column(0).to_pylist() == [key for (key,) in plain], query
                 described = con.execute(f"DESCRIBE {query}").fetchall()[0][1]
                 assert column == "feeling" or guarded.columns(query)[0][1] == described, query
+
+
+OF_COLLATED_TEXTS = (
+    "SELECT name, count(*) AS n FROM people GROUP BY name",
+    "SELECT DISTINCT name FROM people",
+    "SELECT name || '.' AS v, ill, count(*) AS n FROM people GROUP BY CUBE (v, ill)",
+    "SELECT CASE WHEN ill THEN upper(name) ELSE lower(name) END AS v, count(*) AS n FROM people GROUP BY v",
+    "SELECT CASE WHEN ill THEN upper(l.name) ELSE lower(l.name) END AS v, count(*) AS n "
+    "FROM people p JOIN labels l ON p.area = l.area GROUP BY v",
+    "SELECT mode(name) AS v, list(DISTINCT name) AS l FROM people",
+)
+
+
+@pytest.mark.parametrize("method", ["cell_key", "threshold", "rounding"])
+def test_a_collated_text_is_not_that_of_the_record_that_is_stored_first(method: str) -> None:
+    """Of 'North' and 'NORTH', which are one by a collation, a group would show what its first record has."""
+    answers = []
+    for direction in ("ASC", "DESC"):
+        with sdcduck.connect(secret="the secret of the tests") as con:
+            con.execute("CREATE TABLE labels (area INTEGER, name VARCHAR COLLATE NOCASE)")
+            con.execute("INSERT INTO labels VALUES (0, 'a'), (1, 'b')")
+            con.execute("FROM sdc_declare_public('labels')").fetchall()
+            con.execute("CREATE TABLE people (id INTEGER, area INTEGER, ill BOOLEAN, name VARCHAR COLLATE NOCASE)")
+            con.execute(
+                "INSERT INTO people SELECT i, i % 2, i = 0, CASE WHEN i = 0 THEN 'NORTH' ELSE 'North' END "
+                f"FROM range(60) t(i) ORDER BY i {direction}"
+            )
+            con.execute("FROM sdc_add_record_key('people', unit := 'id')").fetchall()
+            con.execute(
+                "FROM sdc_protect('people', unit := 'id', dimensions := ['area', 'ill', 'name'], "
+                f"method := '{method}', min_units := 1)"
+            ).fetchall()
+            answers.append([guard(con).sql(sql).to_pylist() for sql in OF_COLLATED_TEXTS])
+            with pytest.raises(Refused, match="SDC047"):
+                guard(con).sql("SELECT {'a': name} AS v, count(*) FROM people GROUP BY v")
+    assert answers[0] == answers[1]

@@ -16,7 +16,9 @@ def protect(draft: Draft) -> None:
     >>> after(protect, "SELECT region, count(*) AS n FROM people GROUP BY 1 HAVING count(*) > 5")
     SELECT "_sdc"."_g0" AS "region", "_sdc"."_a0" AS "n" FROM "a block" AS "_sdc" WHERE "_sdc"."_a0" > 5
     """
-    draft.protection = Protection(draft.policies, draft.visible(), draft.schema.tables_among(draft.named))
+    schema = draft.schema
+    tables, collated = schema.tables_among(draft.named), schema.is_collated()
+    draft.protection = Protection(draft.policies, draft.visible(), tables, collated=collated)
     try:
         draft.protection.protect(draft.tree)
     except Refused as refused:

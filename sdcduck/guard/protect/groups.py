@@ -11,6 +11,7 @@ from sdcduck.guard.expressions import (
     TIMES,
     Keys,
     aggregates,
+    family,
     grouping_sets,
     has_aggregate,
     leaves,
@@ -283,11 +284,13 @@ def grouped(scope: Scope) -> list[exp.Expr]:
 def group_keys(scope: Scope) -> Keys:
     """Every grouping expression by its SQL: the name of its column, and the expression checked."""
     keys: Keys = {}
+    by_bytes = scope.progress.collated and not scope.method.from_cells  # cells have one spelling each already
     for node in grouped(scope):
         sql = text(node)
         if sql not in keys:
             _refuse_values_of_one_key(node.type)
-            keys[sql] = (f"_g{len(keys)}", scope.over_dimensions(node))
+            checked = scope.over_dimensions(node)
+            keys[sql] = (f"_g{len(keys)}", _by_bytes(node, checked) if by_bytes else checked)
     return keys
 
 
@@ -297,6 +300,23 @@ def identifying(scope: Scope, keys: Keys) -> frozenset[str]:
     if grouping_sets(scope.select.args.get("group")) is not None or not shown.keys() >= keys.keys():
         return frozenset()
     return frozenset(shown[sql] for sql in keys)
+
+
+def _by_bytes(node: exp.Expr, checked: exp.Expr) -> exp.Expr:
+    """A group key where texts are collated: by its bytes, for of 'a' and 'A' a group would show that of one record.
+
+    Raises:
+        Refused: it is not known whether there are texts in it, or how to tell them apart.
+    """
+    kind = node.unalias().type
+    if family(node) == "text":
+        return exp.Collate(this=exp.cast(checked, "TEXT"), expression=exp.to_identifier("C", quoted=True))
+    if kind is None or kind.this in _MAY_HOLD_TEXTS:
+        raise Refused("SDC047", "a value that may hold texts, which are collated here: group by each, as a VARCHAR")
+    return checked
+
+
+_MAY_HOLD_TEXTS = exp.DataType.NESTED_TYPES | {exp.DataType.Type.UNKNOWN}
 
 
 def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:

@@ -23,6 +23,7 @@ class Progress:
         policies: by lower-case name.
         columns: that analysts see of these tables.
         tables: the lower-case names of those that are no views.
+        collated: whether DuckDB may take texts for one that differ.
         unit_expressions: expressions over single records, still to be checked by DuckDB's parser.
         unique: public relations with columns that must identify their rows, each time the query runs.
         notes: what was protected, for `Guard.explain`.
@@ -44,6 +45,7 @@ class Progress:
     policies: Mapping[str, Policy]
     columns: Mapping[str, frozenset[str]]
     tables: frozenset[str]
+    collated: bool = False
     unit_expressions: list[str] = field(default_factory=list)
     unique: list[Unique] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

@@ -79,12 +79,18 @@ class Protection:
         policies: by lower-case name.
         columns: that analysts see of these tables.
         tables: the lower-case names of those that are no views.
+        collated: whether DuckDB may take texts for one that differ.
     """
 
     def __init__(
-        self, policies: Mapping[str, Policy], columns: Mapping[str, frozenset[str]], tables: frozenset[str]
+        self,
+        policies: Mapping[str, Policy],
+        columns: Mapping[str, frozenset[str]],
+        tables: frozenset[str],
+        *,
+        collated: bool,
     ) -> None:
-        self.progress = Progress(policies, columns, tables)
+        self.progress = Progress(policies, columns, tables, collated)
         self.progress.query = self.query
         self._result: int | None = None
         self._over_units: set[int] = set()
