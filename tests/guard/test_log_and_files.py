@@ -304,7 +304,13 @@ def test_a_macro_of_ours_that_is_replaced_under_the_guard_is_noticed_with_the_ne
 
 def test_a_ptable_macro_that_was_replaced_is_noticed(file: Path, tmp_path: Path) -> None:
     for nth, macro in enumerate(
-        ["most(p) AS 1", "divisors(p) AS [7]", "row(p, n) AS least(n, 1)", "strips(p) AS ['a']"]
+        [
+            "most(p) AS 1",
+            "divisors(p) AS [7]",
+            "row(p, n) AS least(n, 1)",
+            "count_strips(p) AS ['a']",
+            "magnitude_strips(p) AS ['a']",
+        ]
     ):
         path = tmp_path / f"ptable{nth}.duckdb"
         shutil.copy(file, path)
