@@ -60,7 +60,7 @@ def drawn(guard: Guard, query: str, runs: int, part: float = 1.0) -> list[np.nda
     """
     rewritten, _ = guard.rewritten(query)
     releases: Releases = guard._releases
-    _, cost, _ = releases._cost(rewritten)
+    _, cost, *_ = releases._cost(rewritten)
     cost = replace(cost, scales=[[part * scale for scale in of] for of in cost.scales])
     exact = releases._columns
 
@@ -147,7 +147,7 @@ def told_apart(
     columns = []
     for people in neighbours:
         guard = guard_over(people, **declared)
-        _, cost, _ = guard._releases._cost(guard.rewritten(query)[0])
+        _, cost, *_ = guard._releases._cost(guard.rewritten(query)[0])
         runs = SEEN_BY_MORE.get(question, RUNS) if cost.gaussian or part < 1 else RUNS
         columns.append(drawn(guard, query, round(runs / part), part))
     means = [[column.mean(axis=0) for column in of] for of in columns]

@@ -66,7 +66,7 @@ def totals(guard: Guard, question: str) -> tuple[list[list[int]], list[float], f
     """The exact totals that noise is added to, its scales, what is charged, and whether the noise is Gaussian."""
     rewritten, _ = guard.rewritten(question)
     releases = guard._releases
-    _, cost, _ = releases._cost(rewritten)
+    _, cost, *_ = releases._cost(rewritten)
     columns = [column for one in rewritten.releases for column in releases._columns(_exact_sql(one, None), {})]
     assert not any(noised.positions for one in rewritten.releases for _, noised in one.columns)
     return columns, [scale for of in cost.scales for scale in of], cost.own, cost.gaussian

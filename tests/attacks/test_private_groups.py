@@ -37,7 +37,7 @@ def drawn(guard: Guard, runs: int) -> tuple[Cost, dict[str, np.ndarray]]:
     """What it costs, and the noisy numbers of each region that appeared, of so many draws."""
     rewritten, _ = guard.rewritten(QUESTION)
     releases = guard._releases
-    _, cost, _ = releases._cost(rewritten)
+    _, cost, *_ = releases._cost(rewritten)
     exact = releases._columns
 
     def again(sql: str, given: Given) -> list[list[Any]]:
@@ -84,7 +84,7 @@ def test_the_audit_sees_a_threshold_that_is_too_low(tmp_path: Path) -> None:
     with closing(sdcduck.open_guard(made(tmp_path / "register", few(ALONE), **declared))) as guard:
         releases = guard._releases
         rewritten, _ = guard.rewritten(QUESTION)
-        policy, cost, key = releases._cost(rewritten)
+        policy, cost, key, _ = releases._cost(rewritten)
         assert cost.appear[0] is not None
         least, most = cost.appear[0]
         low = Cost(cost.gaussian, cost.own, cost.scales, cost.deviations, cost.delta, appear=((least, most - 3),))

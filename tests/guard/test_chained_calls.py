@@ -36,6 +36,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
         "SELECT date_trunc('month', day).year() AS y, count(*) FROM people GROUP BY y ORDER BY y",
         "SELECT count(*) FROM people WHERE upper(region).lower() IN ('r1', 'r2')",
         "SELECT list(n).list_sort().list_sum() FROM (SELECT count(*) AS n FROM people GROUP BY region)",
+        "SELECT (5).range() AS x",
         'SELECT sum("age").round(-2)::BIGINT AS "s.round(1)" FROM people',
         *_ONLY_OF_2,
     ],

@@ -69,7 +69,7 @@ def test_a_series_without_a_name_for_its_column_has_that_of_the_table(exact: Gua
         ("SELECT * FROM range(1, 3, 0)", "of anything but constants"),
         ("SELECT * FROM range(DATE '2024-01-01', DATE '2024-02-01', INTERVAL 0 DAY)", "of anything but constants"),
         ("SELECT * FROM range(DATE 'infinity', DATE '2024-02-01', INTERVAL 1 DAY)", "of anything but constants"),
-        ("SELECT (5).range()", "SDC010"),
+        ("SELECT (5).generate_series()", "SDC006"),
         ("SELECT main.range(5)", "SDC010"),
         ("SELECT * FROM main.range(5)", "SDC021"),
         ("SELECT * FROM range(3) WITH ORDINALITY t(i, j)", "SDC021"),

@@ -17,7 +17,7 @@ def settle_chained_calls(tree: exp.Expr) -> None:
     >>> tree = parse_one("SELECT sum(x).round(1), (a || b).upper().length(), a.upper() FROM t", read="duckdb")
     >>> settle_chained_calls(tree)
     >>> print(tree.sql("duckdb"))
-    SELECT ROUND(SUM(x), 1), LENGTH(UPPER((a || b))), a.UPPER() FROM t
+    SELECT ROUND(SUM(x), 1), LENGTH(UPPER(a || b)), a.upper() FROM t
 
     Raises:
         Refused: sqlglot cannot read it so.
@@ -25,7 +25,7 @@ def settle_chained_calls(tree: exp.Expr) -> None:
     for dot in sorted(tree.find_all(exp.Dot), key=lambda found: -found.depth):
         call = dot.expression
         if isinstance(call, exp.Anonymous) and call.name.isidentifier() and isinstance(dot.this, _FIRST):
-            given = [dot.this, *call.expressions]
+            given = [dot.this.this if isinstance(dot.this, exp.Paren) else dot.this, *call.expressions]
             try:
                 written = ", ".join(one.sql("duckdb") for one in given)
                 dot.replace(parse_one(f"{call.name}({written})", read="duckdb"))
