@@ -146,7 +146,7 @@ def test_numbers_that_go_up_and_down_with_the_date_are_refused(guard: Guard, num
     ],
 )  # fmt: skip
 def test_a_number_of_dates_is_between_its_ends_and_comes_to_both(plain: duckdb.DuckDBPyConnection, value: str) -> None:
-    days = {"a": ("1958-12-28", "2020-03-03"), "s": ("1969-12-27", "1970-01-18")}
+    days: dict[str, tuple[str, str]] = {"a": ("1958-12-28", "2020-03-03"), "s": ("1969-12-27", "1970-01-18")}
     scope = cast(
         Scope, SimpleNamespace(days_of=lambda column: days.get(column.name), over_dimensions=lambda node: node)
     )

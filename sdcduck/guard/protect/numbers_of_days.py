@@ -14,7 +14,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, TypeGuard, TypeVar
 
 from sqlglot import exp
 
@@ -172,7 +172,7 @@ def _moment(scope: Scope, node: exp.Expr) -> _Between[_Moment] | None:
     return _Between(at, at)
 
 
-def _is_written(node: exp.Expr) -> bool:
+def _is_written(node: exp.Expr) -> TypeGuard[exp.Cast]:
     return isinstance(node, exp.Cast) and node.to.this in _WRITTEN and isinstance(node.this, exp.Literal)
 
 
