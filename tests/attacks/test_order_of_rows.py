@@ -275,6 +275,8 @@ OF_COLLATED_TEXTS = (
     "SELECT CASE WHEN ill THEN upper(l.name) ELSE lower(l.name) END AS v, count(*) AS n "
     "FROM people p JOIN labels l ON p.area = l.area GROUP BY v",
     "SELECT mode(name) AS v, list(DISTINCT name) AS l FROM people",
+    "SELECT left(name, 3) AS a, replace(name, 'o', 'u') AS b, lpad(name, 7, ' ') AS c, NULL AS d, count(*) AS n FROM people GROUP BY ALL",
+    "SELECT right(name, 3) AS a, split_part(name, 'o', 1) AS b, regexp_replace(name, 'o', 'u') AS c, count(*) AS n FROM people GROUP BY ALL",
 )
 
 

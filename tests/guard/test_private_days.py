@@ -5,12 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import duckdb
 import pytest
+from sqlglot import parse_one
 
 import sdcduck
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.protect.numbers_of_days import number_of_days
+from sdcduck.guard.protect.scope import Scope
 
 pytest.importorskip("opendp")
 
@@ -98,6 +103,7 @@ def test_each_group_of_the_days_between_the_bounds_is_answered(
         "avg(date_diff('day', joined, seen))", "avg(date_diff('hour', joined, seen)) / 24", "sum(date_diff('minute', seen, TIMESTAMP '2026-01-01 12:00:00'))",
         "avg(least(date_diff('day', joined, seen), 60))", "avg(greatest(2030 - year(joined), 9))",
         "avg(date_diff('day', joined, coalesce(seen, TIMESTAMP '2024-12-31 12:00:00')))", "avg(year(coalesce(joined, DATE '1990-06-01')))",
+        "avg(date_diff('week', DATE '1950-01-01', joined))", "avg(least(greatest(date_diff('day', joined, seen), 5000), 9000))",
     ],
 )  # fmt: skip
 def test_numbers_of_dates_are_added_up_between_what_they_are_on_the_first_and_the_last_day(
@@ -125,10 +131,30 @@ def test_quantiles_of_numbers_of_dates(guard: Guard, plain: duckdb.DuckDBPyConne
 
 
 @pytest.mark.parametrize("number", ["avg(date_diff('day', joined, seen) - year(joined))", "avg(date_diff('day', joined, joined))", "median(month(joined))",
-    "avg(date_diff('microsecond', joined, seen))", "avg(date_diff('day', joined, coalesce(seen, joined)))", "avg(month(joined))", "avg(year(joined) - month(joined))", "avg(year(joined) % 7)", "avg(epoch(seen))", "avg(DATE '2026-01-01' - current_date)"])  # fmt: skip
+    "avg(date_diff('microsecond', joined, seen))", "avg(date_diff('day', joined, coalesce(seen, joined)))", "avg(seen - joined)", "median(joined - TIMESTAMP '2020-01-01 12:00:00')", "avg(date_diff('hour', joined, TIMESTAMP '2024-01-01T12:00:00Z'))", "avg(date_diff('day', joined, DATE '20240101'))", "avg(month(joined))", "avg(year(joined) - month(joined))", "avg(year(joined) % 7)", "avg(epoch(seen))", "avg(DATE '2026-01-01' - current_date)"])  # fmt: skip
 def test_numbers_that_go_up_and_down_with_the_date_are_refused(guard: Guard, number: str) -> None:
     with pytest.raises(Refused):
         guard.sql(f"SELECT {number} FROM people")
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "date_diff('week', DATE '1891-07-11', a)", "date_diff('week', s, a)", "date_diff('second', s, TIMESTAMP '1970-01-01 00:00:07')",
+        "greatest(least(date_diff('day', a, s), 5000), 0)", "least(greatest(date_diff('hour', s, a), -9), 9) + 7", "-greatest(year(a) - 60, year(s))",
+        "least(date_diff('day', a, coalesce(s, TIMESTAMP '2050-12-31 12:00:00')), 30)", "date_diff('day', DATE '2020-01-01 23:00:00', a)", "2030 - year(coalesce(a, DATE '1900-01-01'))",
+    ],
+)  # fmt: skip
+def test_a_number_of_dates_is_between_its_ends_and_comes_to_both(plain: duckdb.DuckDBPyConnection, value: str) -> None:
+    days: dict[str, tuple[str, str]] = {"a": ("1958-12-28", "2020-03-03"), "s": ("1969-12-27", "1970-01-18")}
+    scope = cast(
+        Scope, SimpleNamespace(days_of=lambda column: days.get(column.name), over_dimensions=lambda node: node)
+    )
+    found = number_of_days(scope, parse_one(value, read="duckdb"))
+    moments = """(SELECT a, s FROM (SELECT unnest([NULL, DATE '1958-12-28', '1970-01-03', '2020-03-03']) AS a),
+        (SELECT unnest([NULL, TIMESTAMP '1969-12-27', '1970-01-01 00:00:06', '1970-01-18 23:59:59.999999']) AS s))"""
+    assert found is not None
+    assert plain.execute(f"SELECT min({value}), max({value}) FROM {moments}").fetchall() == [found.ends]
 
 
 def test_days_beyond_are_a_group_of_their_own(tmp_path: Path) -> None:

@@ -308,14 +308,18 @@ def _by_bytes(node: exp.Expr, checked: exp.Expr) -> exp.Expr:
     Raises:
         Refused: it is not known whether there are texts in it, or how to tell them apart.
     """
-    kind = node.unalias().type
-    if family(node) == "text":
+    kind, value = node.unalias().type, node.unalias()
+    if isinstance(value, exp.Null):
+        return checked
+    if family(node) == "text" or isinstance(value, _TEXTS):
         return exp.Collate(this=exp.cast(checked, "TEXT"), expression=exp.to_identifier("C", quoted=True))
     if kind is None or kind.this in _MAY_HOLD_TEXTS:
         raise Refused("SDC047", "a value that may hold texts, which are collated here: group by each, as a VARCHAR")
     return checked
 
 
+_TEXTS = (exp.Left, exp.Right, exp.Replace, exp.Pad, exp.SplitPart, exp.RegexpReplace)
+"""Functions of which sqlglot does not know that they make a text."""
 _MAY_HOLD_TEXTS = exp.DataType.NESTED_TYPES | {exp.DataType.Type.UNKNOWN}
 
 
