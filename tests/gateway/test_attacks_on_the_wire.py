@@ -150,7 +150,9 @@ def test_no_share_keeps_all_clients_waiting(served: Served, share: str) -> None:
         assert answer[-6:-5] == b"Z"
 
 
-@pytest.mark.parametrize("ends", ["0, 60, 1E2000000", "0, 1E2000000, 5", "-1E2000000, 0, 5", "NaN, 60, 5", "0, sNaN, 5"])
+@pytest.mark.parametrize(
+    "ends", ["0, 60, 1E2000000", "0, 1E2000000, 5", "-1E2000000, 0, 5", "NaN, 60, 5", "0, sNaN, 5"]
+)
 def test_no_bucket_keeps_all_clients_waiting(ends: str) -> None:
     assert "WIDTH_BUCKET(" in to_duckdb(f"SELECT width_bucket(a, {ends}) FROM t", "")
 
