@@ -13,6 +13,7 @@ import warnings
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from decimal import Decimal
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,9 +24,10 @@ from test_bad_days import in_this_process
 
 from sdcduck.catalog.passwords import verifier
 from sdcduck.gateway.postgres import statements
-from sdcduck.gateway.postgres.parameters import BadParameter, value_of, without_arrays
+from sdcduck.gateway.postgres.parameters import BadParameter, expanded, value_of, without_arrays
 from sdcduck.gateway.postgres.scram import Exchange, LoginFailed
 from sdcduck.gateway.postgres.server import Options
+from sdcduck.gateway.postgres.sql import to_duckdb
 from sdcduck.gateway.postgres.types import BY_OID
 from sdcduck.gateway.shared_state import Account, ConnectionSlots, Limits, SharedState
 from sdcduck.gateway.system.catalog import SystemCatalog
@@ -125,6 +127,34 @@ def test_no_value_keeps_all_clients_waiting(text: str) -> None:
     with pytest.raises(BadParameter):
         value_of(text.encode(), BY_OID[1009], 0)
     assert without_arrays("a = ANY($1::" + " " * 90_000 + "x") != ""
+
+
+def test_a_small_message_of_arrays_in_arrays_takes_no_memory() -> None:
+    """A thousand of them, each of which was a copy of the rest."""
+    data = b""
+    for _ in range(1000):
+        data = struct.pack("!6i", 1, 0, BY_OID[1007].oid, 1, 1, len(data)) + data
+    with pytest.raises(BadParameter):
+        value_of(data, BY_OID[1007], 1)
+
+
+@pytest.mark.parametrize("share", ["1E-2000000", "0E-2000000", "NaN", "sNaN", "Infinity", "-1", "1E2000000"])
+def test_no_share_keeps_all_clients_waiting(served: Served, share: str) -> None:
+    """A number of few signs and many digits, and those that cannot be compared."""
+    question = "SELECT quantile_cont(income, $1) FROM people"
+    assert expanded(question, [Decimal(share)])[0] == question
+    with Wire(served) as wire:
+        numeric = message(b"P", b"\0" + question.encode() + b"\0" + struct.pack("!Hi", 1, 1700))
+        answer = wire.ask(numeric + bound(b"", b"", share.encode()) + executed(b"") + SYNC)
+        assert b"SDC052" in answer
+        assert answer[-6:-5] == b"Z"
+
+
+@pytest.mark.parametrize(
+    "ends", ["0, 60, 1E2000000", "0, 1E2000000, 5", "-1E2000000, 0, 5", "NaN, 60, 5", "0, sNaN, 5"]
+)
+def test_no_bucket_keeps_all_clients_waiting(ends: str) -> None:
+    assert "WIDTH_BUCKET(" in to_duckdb(f"SELECT width_bucket(a, {ends}) FROM t", "")
 
 
 def test_arrays_are_read_as_they_were_written() -> None:

@@ -51,6 +51,8 @@ from sdcduck.quoting import folded
 _DUCKDB = Dialect.get_or_raise("duckdb")
 _MOST_NODES = 5_000
 _MOST_LEFT_OUT = 100
+_MOST_DIGITS = 400
+"""Behind the point of a share; the smallest of floating-point numbers has no more."""
 _EACH = 64
 """Bytes that a value takes beside those that came, roughly."""
 
@@ -317,6 +319,9 @@ def _array(data: bytes, element: Type) -> list[object]:
         return []
     if dimensions != 1:
         raise ValueError("only arrays of one dimension")
+    inside = BY_OID.get(oid, element)
+    if inside.element is not None:  # each array in another would be copied, and one message of them fill the memory
+        raise ValueError("only arrays of one dimension")
     count, _ = struct.unpack_from("!ii", data, 12)
     place, found = 20, []
     for _ in range(count):
@@ -324,7 +329,7 @@ def _array(data: bytes, element: Type) -> list[object]:
         place += 4
         if length < -1 or place + max(length, 0) > len(data):
             raise ValueError("an array ends too early")
-        found.append(None if length == -1 else _binary(data[place : place + length], BY_OID.get(oid, element)))
+        found.append(None if length == -1 else _binary(data[place : place + length], inside))
         place += max(length, 0)
     return found
 
@@ -378,14 +383,27 @@ def _with_shares(sql: str, named: dict[str, object]) -> tuple[str, dict[str, obj
     used: set[str] = set()
 
     def share(found: re.Match[str]) -> str:
-        value = named.get(found[2])
-        if isinstance(value, bool) or not isinstance(value, (float, Decimal, int)) or not 0 <= value <= 1:
+        number = _share(named.get(found[2]))
+        if number is None:
             return found[0]
         used.add(found[2])
-        return f"{found[1]}{Decimal(str(value)):f})"
+        return f"{found[1]}{number:f})"
 
     written = _SHARE.sub(share, sql)
     return written, {name: value for name, value in named.items() if name not in used or f"${name}" in written}
+
+
+def _share(value: object) -> Decimal | None:
+    """A number from 0 to 1 that can be written out: a short exponent may stand for a billion digits.
+
+    >>> _share(0.25), _share(Decimal("1E-999999999")), _share(Decimal("NaN"))
+    (Decimal('0.25'), None, None)
+    """
+    if isinstance(value, bool) or not isinstance(value, (float, Decimal, int)):
+        return None
+    number = Decimal(str(value))
+    exponent = number.as_tuple().exponent
+    return number if isinstance(exponent, int) and exponent > -_MOST_DIGITS and 0 <= number <= 1 else None
 
 
 def by_name(sql: str, values: Sequence[object]) -> tuple[str, dict[str, object]]:

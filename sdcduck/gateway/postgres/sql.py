@@ -193,13 +193,15 @@ def _settle_bucket(bucket: exp.WidthBucket) -> None:
     value, ends = bucket.this, [bucket.args.get(part) for part in ("min_value", "max_value", "num_buckets")]
     try:
         low, high, number = (Decimal(end.sql("duckdb")) for end in ends if end is not None)
+        width = high - low
+        # As many as PostgreSQL has: a number of few signs may have a billion digits.
+        if not (width > 0 and 1 <= number < 2**31 and number == int(number)):
+            return
     except (ValueError, ArithmeticError):
-        return
-    if not low < high or number < 1 or number != int(number):
         return
     at = exp.paren(value.copy()) if isinstance(value, exp.Binary) else value
     text = at.sql("duckdb")
-    steps = f"CAST(floor(({text} - {low}) * {number} / {high - low}) AS INTEGER) + 1"
+    steps = f"CAST(floor(({text} - {low}) * {number} / {width}) AS INTEGER) + 1"
     case = f"CASE WHEN {text} < {low} THEN 0 WHEN {text} >= {high} THEN {number + 1} ELSE {steps} END"
     bucket.replace(sqlglot.parse_one(case, read="duckdb"))
 
