@@ -10,6 +10,8 @@ import duckdb
 from sdcduck.quoting import folded, identifier
 
 _LONGEST = re.compile(r"max_string_length'?: (\d+)")
+_OFF = (None, "No statistics")
+"""What DuckDB 2 and DuckDB 1 say where it is worked out by an optimizer that is off."""
 _STATISTIC = re.compile(r"'?(has_null|min|max)'?\s*: ([^,\]}]+)")
 
 
@@ -57,7 +59,7 @@ def statistics_of(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[
     """
     shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in columns)
     rows = con.execute(f"SELECT {shown} FROM {table} LIMIT 1").fetchall()
-    if any(text is None for row in rows for text in row):  # it is worked out by an optimizer that is off
+    if any(text in _OFF for row in rows for text in row):
         rows = con.execute(f"SELECT {_as_statistics(columns)} FROM {table}").fetchall()
     return {name: text for row in rows for name, text in zip(columns, row, strict=True)}
 
@@ -67,7 +69,7 @@ def longest_of(con: duckdb.DuckDBPyConnection, table: str, columns: Sequence[str
     shown = ", ".join(f"stats({identifier(name)})::VARCHAR" for name in columns)
     first = f"rowid = (SELECT rowid FROM {table} LIMIT 1)"  # LIMIT alone would read two thousand of these texts
     rows = con.execute(f"SELECT {shown} FROM {table} WHERE {first} LIMIT 1").fetchall()
-    if all(text is not None for row in rows for text in row):
+    if not any(text in _OFF for row in rows for text in row):
         return {name: longest(text) for row in rows for name, text in zip(columns, row, strict=True)}
     shown = ", ".join(f"max(strlen({identifier(name)}::VARCHAR))" for name in columns)
     sizes = con.execute(f"SELECT {shown} FROM {table}").fetchall()[0]
