@@ -48,7 +48,6 @@ def _lines(asked: Asked, table: str, column: str) -> list[str]:
         name = identifier(column)
         statement = f"SELECT DISTINCT {name}::VARCHAR AS code, 1 AS level FROM {identifier(table)} ORDER BY code"
     rows = [row for row in asked.reading.rows(f"{statement} LIMIT {_MOST_CODES + 1}") if row["code"] is not None]
-    rows = asked.reading.rows(statement)
     if len(rows) > _MOST_CODES:
         raise SDCError(f"more than {_MOST_CODES:,} codes are too many for a page: join sdc_levels in SQL")
     if any(row["code"].startswith(_INDENT) for row in rows):

@@ -119,6 +119,23 @@ def test_levels_are_picked_and_the_script_makes_the_same_from_nothing(made: Path
             assert browser.get("/releases/cells.csv?name=halves").text == cells
 
 
+def test_missing_values_are_no_codes_and_a_page_has_so_many(made: Path, tmp_path: Path) -> None:
+    file = tmp_path / "register.duckdb"
+    shutil.copy(made, file)
+    with sdcduck.connect(file, secret=EXAMPLE_SECRET) as con:
+        con.execute("CREATE TABLE places AS SELECT nullif('p' || i % 3, 'p2') AS place FROM range(9) t(i)")
+        con.execute("CREATE TABLE many AS SELECT 'p' || i AS place FROM range(10001) t(i)")
+    with running(file) as browser:
+        assert shown_tree(browser, table="places", column="place") == "p0\np1"
+        assert use(browser, "all\n@p0\n@p1", table="places", column="place").page.rows[1:] == [
+            ["place_1", "1"],
+            ["place", "2"],
+        ]
+        answer = browser.get(f"/hierarchy?{urlencode({'table': 'many', 'column': 'place'})}")
+        assert answer.status == 400
+        assert "more than 10,000 codes" in answer.page.text
+
+
 def test_odd_names_have_hierarchies(made: Path, tmp_path: Path) -> None:
     file = tmp_path / "register.duckdb"
     shutil.copy(made, file)
