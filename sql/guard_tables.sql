@@ -40,8 +40,9 @@
 --|      tell a login too much with all that it was told before (one row a unit, a database in a file): 'precision' under
 --|      cell_key, as `least_error` says; under threshold 'atoms', where no group of fewer than `min_units` may be told apart by all
 --|      answers together, or 'pairwise', by any two of them; or 'rank', for sums and means of measures, too: by any two, and as far as the
---|      sum of such a group follows from all answers. NULL: what `sdc_sequence_default`
---|      says of the register, and 'off' where it says nothing
+--|      sum of such a group follows from all answers. NULL: where `secrets`
+--|      are named 'precision' under cell_key and 'atoms' under threshold, else what `sdc_sequence_default` says of the register, and 'off'
+--|      where it says nothing
 --| @arg least_error DOUBLE: of 'precision', the standard error with which an attacker by least squares would know the secrets of few
 --|      units, as a share of that of somebody who was told nothing: it does not fall below this. Of values of a measure it is a
 --|      share of that of somebody who was told one sum of them with its noise
@@ -76,12 +77,13 @@
 --| @column units BIGINT: its units
 --| @column one_row_per_unit BOOLEAN: where not, the rows of a unit are brought together before noise is added
 --| @column replaced BOOLEAN: whether the table had a policy for the role, which this one stands for now
+--| @column sequence VARCHAR: what limits how much all answers together tell a login; 'off': nothing does, each answer is protected by itself alone
 --| @example
 --| FROM sdc_protect('people', unit := 'person_id', dimensions := ['region', 'sex', 'age'], measures := ['income']);
 --| @output
---| name   | method   | rows | units | one_row_per_unit | replaced
---| -------+----------+------+-------+------------------+---------
---| people | cell_key |   12 |    12 |             true |    false
+--| name   | method   | rows | units | one_row_per_unit | replaced | sequence
+--| -------+----------+------+-------+------------------+----------+---------
+--| people | cell_key |   12 |    12 |             true |    false | off
 --| @source this project
 
 --| sdc_declare_public(tbl, role := '') -> TABLE

@@ -41,8 +41,16 @@ def test_a_register_with_the_rule(con: duckdb.DuckDBPyConnection) -> None:
             con.execute(PROTECT.format(more))
     con.execute("FROM sdc_sequence_default(false)").fetchall()
     assert mode(con, "") == "off"
-    with pytest.raises(duckdb.Error, match="goes with sequence := 'precision'"):
-        con.execute(PROTECT.format(", secrets := ['ill']"))
+
+
+def test_secrets_that_are_named_are_kept(con: duckdb.DuckDBPyConnection) -> None:
+    for more, limit in [("", "off"), (", secrets := ['ill']", "precision")]:
+        assert con.execute(f"SELECT sequence {PROTECT.format(more)}").fetchall() == [(limit,)]
+    assert mode(con, ", secrets := ['ill'], method := 'threshold'") == "atoms"
+    with pytest.raises(duckdb.Error, match="'secrets' goes with sequence := 'precision'"):
+        con.execute(PROTECT.format(", secrets := ['ill'], method := 'rounding'"))
+    with pytest.raises(duckdb.Error, match="'secrets' goes with sequence := 'precision'"):
+        con.execute(PROTECT.format(", secrets := ['ill'], sequence := 'off'"))
 
 
 def test_the_rule_is_stored(con: duckdb.DuckDBPyConnection, tmp_path: Path) -> None:

@@ -102,7 +102,7 @@ def plan_protect(
     policy = replace(policy, privacy=privacy, one_row_per_unit=alone and privacy.contributions == 1)  # as declared
     check_privacy(cursor, table, policy)
     check_beside_private(cursor, policy)
-    limit = read_sequence(mode_of(cursor, sequence, method), least_error, secrets, on_breach, policy)
+    limit = read_sequence(mode_of(cursor, sequence, method, secrets), least_error, secrets, on_breach, policy)
     limit = replace(limit, granted=read_granted(cursor, granted, table.text, limit))
     limit = replace(limit, follows=read_follows(cursor, follows, table, policy, limit))
     if limit.holds:
@@ -128,6 +128,7 @@ def _stored(session: Session, table: Source, policy: Policy, units: int, *, alon
             "units": [units],
             "one_row_per_unit": [alone],
             "replaced": [replaced],
+            "sequence": [policy.sequence.mode],
         }
     )
 

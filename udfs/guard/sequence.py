@@ -34,8 +34,14 @@ _RULE = "default of sequence"
 """The setting of a register whose policies limit what is told unless they say otherwise (`sdc_sequence_default`)."""
 
 
-def mode_of(cursor: duckdb.DuckDBPyConnection, mode: str | None, method: str) -> str:
-    """How a policy limits what is told: as it says, or as the register wants it of policies that do not."""
+_MODE_FOR = {"cell_key": "precision", "threshold": "atoms"}
+"""How what is told is limited under a method, where it is to be and the policy does not say how."""
+
+
+def mode_of(cursor: duckdb.DuckDBPyConnection, mode: str | None, method: str, secrets: Sequence[str] | None) -> str:
+    """How a policy limits what is told: as it says, as it must where it names secrets, or as its register wants it."""
+    if mode is None and secrets and method in _MODE_FOR:
+        return _MODE_FOR[method]
     if mode is not None or catalog.setting(cursor, _RULE) is None:
         return mode or "off"
     if method == "rounding":
@@ -43,7 +49,7 @@ def mode_of(cursor: duckdb.DuckDBPyConnection, mode: str | None, method: str) ->
             "argument 'sequence': policies of this register limit what is told (sdc_sequence_default), and method := "
             "'rounding' cannot; say sequence := 'off'"
         )
-    return {"cell_key": "precision", "threshold": "atoms"}.get(method, "off")
+    return _MODE_FOR.get(method, "off")
 
 
 def read_sequence(
