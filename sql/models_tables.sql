@@ -117,7 +117,7 @@
 --| black_box |      1.0 |    1.0 | baseline  |   0.6
 --| @source Slokom, de Wolf & Larson (2022), PSD; gains: this project
 
---| sdc_tstr(original, synthetic, holdout, target := NULL, columns := [], positive := NULL, models := ['tree', 'forest'], seed := 0) -> TABLE
+--| sdc_tstr(original, synthetic, holdout, outcome := NULL, columns := [], positive := NULL, models := ['tree', 'forest'], seed := 0) -> TABLE
 --| Train on synthetic, test on real: whether models that never saw a true record predict as well.
 --|
 --| Each kind of model is trained twice, and both are tested on the `holdout`: original records, best later ones, that neither
@@ -127,11 +127,12 @@
 --| @arg original VARCHAR: a table or view, or a query in parentheses: original records
 --| @arg synthetic VARCHAR: as `original`: synthetic ones
 --| @arg holdout VARCHAR: as `original`: original records that are predicted
---| @arg target VARCHAR: the column that is predicted, of two values
+--| @arg outcome VARCHAR: the column that is predicted, of two values
 --| @arg columns VARCHAR[]: what it is predicted by; []: all other columns that all three have
---| @arg positive VARCHAR: the value of `target` that is looked for, all others being one; NULL: the larger of two
+--| @arg positive VARCHAR: the value of `outcome` that is looked for, all others being one; NULL: the larger of two
 --| @arg models VARCHAR[]: some of 'random' (by the shares alone), 'naive_bayes', 'tree', 'forest', 'extra_trees', 'knn', 'logistic'
 --| @arg seed BIGINT: of the models
+--| @was target: outcome
 --| @column model VARCHAR: as in `models`
 --| @column trained_on VARCHAR: 'original' or 'synthetic'
 --| @column records BIGINT: that it was trained on
@@ -143,7 +144,7 @@
 --| @example
 --| SELECT model, trained_on, records, round(auc, 3) AS auc, round(mcc, 3) AS mcc
 --| FROM sdc_tstr('(SELECT i % 10 AS x, i % 10 > 6 AS y FROM range(100) r(i))', '(SELECT i % 10 AS x, i % 10 > 4 AS y FROM range(100) r(i))',
---|     '(SELECT i % 10 AS x, i % 10 > 6 AS y FROM range(50) r(i))', target := 'y', models := ['random', 'tree']);
+--|     '(SELECT i % 10 AS x, i % 10 > 6 AS y FROM range(50) r(i))', outcome := 'y', models := ['random', 'tree']);
 --| @output
 --| model  | trained_on | records |   auc |    mcc
 --| -------+------------+---------+-------+-------
@@ -153,7 +154,7 @@
 --| tree   | synthetic  |     100 | 0.857 |  0.655
 --| @source Slokom, de Wolf & Larson (2022), PSD; scikit-learn
 
---| sdc_check_model(path := NULL, source := NULL, leaf := [], target := NULL, records := NULL, threshold := 10, min_df := 10) -> TABLE
+--| sdc_check_model(path := NULL, source := NULL, leaf := [], outcome := NULL, records := NULL, threshold := 10, min_df := 10) -> TABLE
 --| Whether a trained model may leave: what its structure gives away, under the rules of output checking.
 --|
 --| The model is a file of scikit-learn, saved by `skops.io.dump`. The file is looked at, and nothing in it is loaded, imported or
@@ -168,10 +169,11 @@
 --| @arg path VARCHAR: a file written by `skops.io.dump`
 --| @arg source VARCHAR: a table or view, or a query in parentheses: the records that the model was fitted to
 --| @arg leaf VARCHAR[]: with `source`: columns that tell the leaf of a record, or all its scores
---| @arg target VARCHAR: with `source`: the column that was predicted
+--| @arg outcome VARCHAR: with `source`: the column that was predicted
 --| @arg records BIGINT: how many were fitted, for the degrees of freedom
 --| @arg threshold BIGINT: records that a leaf needs, at least 2
 --| @arg min_df BIGINT: residual degrees of freedom that are enough, at least 2
+--| @was target: outcome
 --| @column part VARCHAR: of the model, such as a step of a pipeline; NULL: all of it
 --| @column class VARCHAR: its class in scikit-learn; NULL or nothing for records
 --| @column measure VARCHAR: 'smallest leaf', 'leaves of one class', 'records', 'degrees of freedom', 'smallest class', 'class', 'trees' or 'files'
@@ -182,7 +184,7 @@
 --| @column sha256 VARCHAR: of the file
 --| @example
 --| SELECT measure, value, wanted, status, why
---| FROM sdc_check_model(source := '(SELECT age > 40 AS leaf, income > 2500 AS y FROM people)', leaf := ['leaf'], target := 'y', threshold := 5);
+--| FROM sdc_check_model(source := '(SELECT age > 40 AS leaf, income > 2500 AS y FROM people)', leaf := ['leaf'], outcome := 'y', threshold := 5);
 --| @output
 --| measure             | value | wanted | status |  why
 --| --------------------+-------+--------+--------+-----

@@ -23,7 +23,7 @@
 --|      2 | Write to [EMAIL]: he sails.
 --| @source Manzanares-Salor, Sánchez & Lison (2022), PSD; the rules are our own
 
---| sdc_text_risk(released, background, person := 'person', text := 'text', classifier := 'nn', rules := [], gazetteer := NULL, model := NULL) -> TABLE
+--| sdc_text_risk(protected := NULL, background := NULL, person := 'person', text := 'text', classifier := 'nn', rules := [], gazetteer := NULL, model := NULL) -> TABLE
 --| The share of masked texts that an attacker puts the right name on who has other texts about named persons.
 --|
 --| Words are weighted by how few background documents have them, and the person of the most similar document is named: what is in capitals in
@@ -36,12 +36,13 @@
 --| DuckDB reads the files, which are of this machine: nothing is looked up on a network. Where no cosine is above 0, nobody is named.
 --|
 --| @args_of sdc_text_mask
---| @arg released VARCHAR: a table or view, or a query in parentheses: the masked texts, and whom they are really about
+--| @arg protected VARCHAR: a table or view, or a query in parentheses: the masked texts, and whom they are really about
 --| @arg background VARCHAR: the same: texts in clear with the person of each, one or several of a person
 --| @arg person VARCHAR: the column of the person, in both
 --| @arg text VARCHAR: the column of the text, in both
 --| @arg classifier VARCHAR: `nn`, the most similar document; `linear`, a logistic regression, for up to 5,000 persons (it needs scikit-learn)
 --| @arg model VARCHAR: a path: a file of vectors of words (.txt or .vec, also .gz), or a folder with a network (it needs `pip install 'sdcduck[text]'`)
+--| @was released: protected
 --| @column n BIGINT: masked texts
 --| @column n_null BIGINT: those that are NULL, or whose person is; they are not counted
 --| @column reidentified BIGINT: texts with the right name
@@ -63,11 +64,12 @@
 --| 4 |            2 |  0.5 |   0.15 |    0.85 |  0.75 | 1.0 |        0.333
 --| @source Manzanares-Salor, Sánchez & Lison (2022), PSD
 
---| sdc_text_risk_documents(released, background, person := 'person', text := 'text', classifier := 'nn', rules := [], gazetteer := NULL, model := NULL) -> TABLE
+--| sdc_text_risk_documents(protected := NULL, background := NULL, person := 'person', text := 'text', classifier := 'nn', rules := [], gazetteer := NULL, model := NULL) -> TABLE
 --| The same attack, text by text: whom it names, and how sure it is.
 --|
 --| @args_of sdc_text_risk
---| @column .. as in `released`: its columns
+--| @was released: protected
+--| @column .. as in `protected`: its columns
 --| @column predicted VARCHAR: whom the attacker names; NULL: nobody
 --| @column score DOUBLE: cosine of the most similar document, or probability
 --| @column margin DOUBLE: how far that is above the next person

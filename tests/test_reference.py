@@ -133,7 +133,7 @@ CALLS = {
     "sdc_check_regression": "sdc_check_regression(100, 3)",
     "sdc_check_table": "sdc_check_table('SELECT region, count(*) AS n FROM people GROUP BY region')",
     "sdc_check_statistics": "sdc_check_statistics('people', value := 'income', statistics := ['min'], by := ['region'])",
-    "sdc_check_model": "sdc_check_model(source := 'people', leaf := ['sex'], target := 'region')",
+    "sdc_check_model": "sdc_check_model(source := 'people', leaf := ['sex'], outcome := 'region')",
     "sdc_membership_risk": "sdc_membership_risk('people', 'people', 'age')",
     "sdc_pca_membership": "sdc_pca_membership('people', 'people', ['age', 'income'])",
     "sdc_attribute_inference": "sdc_attribute_inference('people', sensitive := 'sex', keys := ['region'], repeats := 1, trees := 2)",

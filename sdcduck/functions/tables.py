@@ -213,7 +213,7 @@ def check_keys(
 @table_function("sdc_check_model")
 def check_model(
     con: DuckDBPyConnection, /, path: str | None = None, source: str | None = None, leaf: Sequence[str] = (),
-    target: str | None = None, records: int | None = None, threshold: int = 10, min_df: int = 10
+    outcome: str | None = None, records: int | None = None, threshold: int = 10, min_df: int = 10
 ) -> DuckDBPyRelation:
     """Whether a trained model may leave: what its structure gives away, under the rules of output checking."""
 
@@ -1731,16 +1731,18 @@ def text_mask(
 
 @table_function("sdc_text_risk")
 def text_risk(
-    con: DuckDBPyConnection, /, released: str, background: str, person: str = "person", text: str = "text",
-    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None, model: str | None = None
+    con: DuckDBPyConnection, /, protected: str | None = None, background: str | None = None, person: str = "person",
+    text: str = "text", classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None,
+    model: str | None = None
 ) -> DuckDBPyRelation:
     """The share of masked texts that an attacker puts the right name on who has other texts about named persons."""
 
 
 @table_function("sdc_text_risk_documents")
 def text_risk_documents(
-    con: DuckDBPyConnection, /, released: str, background: str, person: str = "person", text: str = "text",
-    classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None, model: str | None = None
+    con: DuckDBPyConnection, /, protected: str | None = None, background: str | None = None, person: str = "person",
+    text: str = "text", classifier: str = "nn", rules: Sequence[str] = (), gazetteer: str | None = None,
+    model: str | None = None
 ) -> DuckDBPyRelation:
     """The same attack, text by text: whom it names, and how sure it is."""
 
@@ -1815,7 +1817,7 @@ def trips_synthesize(
 
 @table_function("sdc_tstr")
 def tstr(
-    con: DuckDBPyConnection, /, original: str, synthetic: str, holdout: str, target: str | None = None,
+    con: DuckDBPyConnection, /, original: str, synthetic: str, holdout: str, outcome: str | None = None,
     columns: Sequence[str] = (), positive: str | None = None, models: Sequence[str] = ('tree', 'forest'), seed: int = 0
 ) -> DuckDBPyRelation:
     """Train on synthetic, test on real: whether models that never saw a true record predict as well."""

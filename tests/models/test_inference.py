@@ -274,11 +274,11 @@ def test_where_nothing_can_be_learned(con: duckdb.DuckDBPyConnection) -> None:
     rows = con.execute(
         "SELECT trained_on, auc, warning FROM sdc_tstr('o', '(FROM o WHERE y)', 'o', 'y', models := ['tree'])"
     ).fetchall()
-    assert rows[1] == ("synthetic", None, "all of these records have the same target: nothing can be learned")
+    assert rows[1] == ("synthetic", None, "all of these records have the same outcome: nothing can be learned")
     rows = con.execute(
         "SELECT auc, accuracy, warning FROM sdc_tstr('o', 'o', '(FROM o WHERE y)', 'y', models := ['naive_bayes'])"
     ).fetchall()
-    assert rows[0][::2] == (None, "all of the holdout has the same target")
+    assert rows[0][::2] == (None, "all of the holdout has the same outcome")
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ def test_where_nothing_can_be_learned(con: duckdb.DuckDBPyConnection) -> None:
         ("sdc_attribute_inference('p', sensitive := 's', keys := ['wild'])", "infinite values"),
         ("sdc_attribute_inference('p', '(SELECT * REPLACE (''x'' AS k) FROM p)', sensitive := 's', keys := ['k'])", "is BIGINT in 'attacker' and VARCHAR in 'victims'"),
         ("sdc_tstr('p', 'p', NULL, 's')", "'holdout' must name a table"),
-        ("sdc_tstr('p', 'p', 'p')", "'target' must name the column"),
+        ("sdc_tstr('p', 'p', 'p')", "'outcome' must name the column"),
         ("sdc_tstr('p', 'p', 'p', 's', columns := ['s'])", "cannot be predicted by itself"),
         ("sdc_tstr('p', 'p', 'p', 's', columns := ['k'], models := ['svm'])", "'models' must hold 'random'"),
         ("sdc_tstr('p', 'p', 'p', 's', columns := ['k'], models := [])", "'models' must name some of"),

@@ -206,10 +206,10 @@ def test_records_with_their_leaves(con: duckdb.DuckDBPyConnection) -> None:
         "CREATE TABLE fitted AS SELECT i // 12 AS leaf, CASE WHEN i < 12 THEN 'a' WHEN i % 3 = 0 THEN 'b' END AS y FROM range(47) r(i)"
     )
     call = "SELECT measure, value, status, why FROM sdc_check_model(source := 'fitted', leaf := ['leaf']{})"
-    assert con.execute(call.format(", target := 'y'")).fetchall() == [
+    assert con.execute(call.format(", outcome := 'y'")).fetchall() == [
         ("smallest leaf", 11, "pass", None), ("leaves of one class", 1, "fail", "class disclosure"),
     ]  # fmt: skip
-    assert con.execute(call.format("")).fetchall()[1][2:] == ("review", "say what was predicted (argument 'target')")
+    assert con.execute(call.format("")).fetchall()[1][2:] == ("review", "say what was predicted (argument 'outcome')")
     assert con.execute(call.format(", threshold := 12")).fetchall()[0][1:] == (11, "fail", "threshold")
 
 
@@ -231,7 +231,7 @@ def test_the_record_of_outputs(con: duckdb.DuckDBPyConnection) -> None:
     claimed = submitted(con, f"''{FILES}/logistic.skops'', records := 150")
     assert claimed[::2] == ("review", False)
     assert "how many were fitted is for somebody to see" in claimed[1]
-    leaves = submitted(con, "source := ''fitted'', leaf := [''leaf''], target := ''y''")
+    leaves = submitted(con, "source := ''fitted'', leaf := [''leaf''], outcome := ''y''")
     assert leaves[::2] == ("review", False)
     assert "that these are the leaves of the model" in leaves[1]
 
@@ -245,7 +245,7 @@ def test_the_record_of_outputs(con: duckdb.DuckDBPyConnection) -> None:
         ("'x.skops', leaf := ['a']", "'leaf' goes with 'source'"),
         ("source := 'people'", "'leaf' must name the columns"),
         ("source := 'people', leaf := ['b']", "unknown column 'b'"),
-        ("source := 'people', leaf := ['a'], target := 'b'", "unknown column 'b'"),
+        ("source := 'people', leaf := ['a'], outcome := 'b'", "unknown column 'b'"),
         ("source := '(FROM people WHERE a < 0)', leaf := ['a']", "'source' has no records"),
         ("'x.skops', threshold := 1", "'threshold' must be a whole number of at least 2"),
         ("'x.skops', min_df := 1", "'min_df' must be a whole number of at least 2"),

@@ -154,7 +154,7 @@ def _known(value: float) -> float | None:
 
 
 def plan_tstr(
-    session: Session, original: str | None, synthetic: str | None, holdout: str | None, target: str | None,
+    session: Session, original: str | None, synthetic: str | None, holdout: str | None, outcome: str | None,
     columns: list[str] | None, positive: str | None, models: list[str] | None, seed: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_tstr``: the same model trained on original and on synthetic records."""
@@ -162,8 +162,8 @@ def plan_tstr(
     needed(holdout, "holdout", "name a table or view, or hold a query in parentheses")
     tables = {"original": original, "synthetic": synthetic, "holdout": holdout}
     cursor = session.cursor()
-    wanted = needed(target, "target", "name the column that is predicted")
-    (its_name,) = Compared.read(cursor, tables, [wanted], argument="target").names
+    wanted = needed(outcome, "outcome", "name the column that is predicted")
+    (its_name,) = Compared.read(cursor, tables, [wanted], argument="outcome").names
     known = Compared.read(cursor, tables, columns, leaving_out=its_name).names
     if its_name in known:
         raise SDCError(f"column '{its_name}' cannot be predicted by itself (argument 'columns')")
@@ -187,13 +187,13 @@ def plan_tstr(
                 check(2 * place + half, 2 * len(kinds))
                 row: dict[str, Any] = {"model": kind, "trained_on": trained_on, "records": part.stop - part.start}
                 if truth[part].all() or not truth[part].any():
-                    rows.append(row | {"warning": "all of these records have the same target: nothing can be learned"})
+                    rows.append(row | {"warning": "all of these records have the same outcome: nothing can be learned"})
                     continue
                 if kind == "knn" and part.stop - part.start < 5:
                     rows.append(row | {"warning": "fewer records than neighbours"})
                     continue
                 one = tested(kind, start, features[part], truth[part], features[test], truth[test])
-                said = "all of the holdout has the same target" if math.isnan(one.auc) else None
+                said = "all of the holdout has the same outcome" if math.isnan(one.auc) else None
                 rows.append(
                     row
                     | {"auc": _known(one.auc), "mcc": one.mcc, "f1": one.f1, "accuracy": one.accuracy, "warning": said}
@@ -204,7 +204,7 @@ def plan_tstr(
 
 
 def _positive(records: Records, name: str, positive: str | None) -> Any:
-    """Which records have the target that is predicted."""
+    """Which records have the outcome that is predicted."""
     codes, values = records.classes(name)
     if (codes < 0).any():
         raise SDCError(f"column '{name}' holds NULL: leave such records out")

@@ -28,7 +28,7 @@ COLUMNS = {
 
 
 def plan_check_model(
-    session: Session, path: str | None, text: str | None, leaf: list[str] | None, target: str | None,
+    session: Session, path: str | None, text: str | None, leaf: list[str] | None, outcome: str | None,
     records: int | None, threshold: int | None, min_df: int | None,
 ) -> Rows:  # fmt: skip
     """``sdc_check_model``: a file, or records with their leaves or scores."""
@@ -40,10 +40,10 @@ def plan_check_model(
     if text is not None:
         relation = source(session.cursor(), text, "source")
         groups = relation.named(needed(leaf, "leaf", "name the columns that tell the leaf, or the scores"), "leaf")
-        if target is not None:
-            relation.column(target, "target")
-        return Rows(lambda: _of_records(session, relation, groups, target, least))
-    for given, name in ((leaf, "leaf"), (target, "target")):
+        if outcome is not None:
+            relation.column(outcome, "outcome")
+        return Rows(lambda: _of_records(session, relation, groups, outcome, least))
+    for given, name in ((leaf, "leaf"), (outcome, "outcome")):
         if given:
             raise SDCError(f"argument '{name}' goes with 'source'")
 
@@ -67,11 +67,11 @@ def _table(found: list[Finding], fingerprint: str | None) -> pa.Table:
 
 
 def _of_records(
-    session: Session, relation: Source, groups: tuple[str, ...], target: str | None, least: int
+    session: Session, relation: Source, groups: tuple[str, ...], outcome: str | None, least: int
 ) -> pa.Table:
     """Records of a leaf, or with the same scores, are those that the model does not tell apart."""
     keys = ", ".join(relation.column(name, "leaf") for name in groups)
-    values = "NULL" if target is None else relation.column(target, "target")
+    values = "NULL" if outcome is None else relation.column(outcome, "outcome")
     with reads(session.cursor()) as cursor:
         row = cursor.execute(
             f"SELECT count(*), min(n), count(*) FILTER (alike) FROM (SELECT count(*) AS n, "
@@ -84,8 +84,8 @@ def _of_records(
     low = smallest < least
     found = [
         Finding("", "", "smallest leaf", smallest, least, "fail" if low else "pass", "threshold" if low else None),
-        Finding("", "", "leaves of one class", None, 0, "review", "say what was predicted (argument 'target')")
-        if target is None
+        Finding("", "", "leaves of one class", None, 0, "review", "say what was predicted (argument 'outcome')")
+        if outcome is None
         else Finding(
             "", "", "leaves of one class", alike, 0, "fail" if alike else "pass", "class disclosure" if alike else None
         ),

@@ -39,7 +39,7 @@ _LOWER_BOUND_OF_MODEL = "a lower bound: an attacker with a better model may find
 
 @dataclass(frozen=True)
 class _Attack:
-    released: Source
+    protected: Source
     person: str
     text: str
     background: str
@@ -49,12 +49,12 @@ class _Attack:
 
     @classmethod
     def read(
-        cls, session: Session, released: str | None, background: str | None, person: str | None, text: str | None,
+        cls, session: Session, protected: str | None, background: str | None, person: str | None, text: str | None,
         classifier: str | None, rules: list[str] | None, gazetteer: str | None, model: str | None,
     ) -> _Attack:  # fmt: skip
         one, other = (
             source(session.cursor(), given, name)
-            for given, name in ((released, "released"), (background, "background"))
+            for given, name in ((protected, "protected"), (background, "background"))
         )
         one.check_names(tuple(one.columns))
         how = choice(classifier, "classifier", ("nn", "linear"))
@@ -76,7 +76,7 @@ class _Attack:
                 f"SELECT person, text, n, {self._clean('text')} AS clean, "
                 f"CASE WHEN person IS NULL THEN NULL ELSE {_words('text')} END AS words FROM ("
                 f"SELECT {self.person}::VARCHAR AS person, {self.text} AS text, count(*) AS n "
-                f"FROM {self.released.sql} GROUP BY ALL) ORDER BY person, text"
+                f"FROM {self.protected.sql} GROUP BY ALL) ORDER BY person, text"
             ).to_arrow_table()
             named = cursor.sql(
                 f"SELECT person, {self._clean('text')} AS clean, {_words('text')} AS words FROM {self.background} "
@@ -185,12 +185,12 @@ def _places(values: pa.ChunkedArray, among: pa.Array) -> np.ndarray[tuple[int], 
 
 
 def plan_text_risk_documents(
-    session: Session, released: str | None, background: str | None, person: str | None, text: str | None,
+    session: Session, protected: str | None, background: str | None, person: str | None, text: str | None,
     classifier: str | None, rules: list[str] | None, gazetteer: str | None, model: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_text_risk_documents``: each document, and whom the attacker names."""
-    attack = _Attack.read(session, released, background, person, text, classifier, rules, gazetteer, model)
-    refuse_taken(attack.released.columns, tuple(_DOCUMENTS))
+    attack = _Attack.read(session, protected, background, person, text, classifier, rules, gazetteer, model)
+    refuse_taken(attack.protected.columns, tuple(_DOCUMENTS))
 
     def make() -> pa.Table:
         found = attack.run(session)
@@ -212,17 +212,17 @@ def plan_text_risk_documents(
     shown = ", ".join(f"m.{name}" for name in _DOCUMENTS)
     return Rows(
         make,
-        f"SELECT r.*, {shown} FROM {attack.released.sql} r LEFT JOIN {{rows}} m "
+        f"SELECT r.*, {shown} FROM {attack.protected.sql} r LEFT JOIN {{rows}} m "
         f"ON r.{attack.person}::VARCHAR IS NOT DISTINCT FROM m.person AND r.{attack.text} IS NOT DISTINCT FROM m.text",
     )
 
 
 def plan_text_risk(
-    session: Session, released: str | None, background: str | None, person: str | None, text: str | None,
+    session: Session, protected: str | None, background: str | None, person: str | None, text: str | None,
     classifier: str | None, rules: list[str] | None, gazetteer: str | None, model: str | None,
 ) -> Rows:  # fmt: skip
     """``sdc_text_risk``: the share of documents whose person is found."""
-    attack = _Attack.read(session, released, background, person, text, classifier, rules, gazetteer, model)
+    attack = _Attack.read(session, protected, background, person, text, classifier, rules, gazetteer, model)
 
     def make() -> pa.Table:
         found = attack.run(session)
