@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
-from sdcduck.methods.synthesis.copies import MOST_ALIKE, MOST_DRAWS, among, codes_of_results, too_many, without_noise
+from sdcduck.methods.synthesis.copies import MOST_DRAWS, Drawn, codes_of_results, draw_again, too_many
 from sdcduck.methods.synthesis.records import (
     CLIPPED,
     Model,
@@ -32,25 +32,6 @@ from sdcduck.udfs.synthesis.plan import (
 Dictionary: TypeAlias = NDArray[Any] | pa.Array
 """The distinct values of a column, in the order of their codes."""
 _BLOCK, _BLOCKS_KEPT = 2**15, 4
-_NEXT_DRAW = 2**40  # what lies between the random streams of two draws of a record: more than there are records
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Records that have been drawn: what they are, whether they were chosen, what `draw` says of them, and whether they
-    equal an original record that is unique."""
-
-    codes: NDArray[np.int32]
-    chosen: NDArray[np.bool_]
-    results: NDArray[np.float64]
-    changed: NDArray[np.uint8]
-    different: NDArray[np.int32]
-    copies: NDArray[np.bool_]
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All of it, record by record."""
-        return self.codes, self.chosen, self.results, self.changed, self.different, self.copies
 
 
 @dataclass
@@ -103,7 +84,7 @@ class Generator:
             while len(self.blocks) > _BLOCKS_KEPT:
                 self.blocks.popitem(last=False)
             drawn = drawing.result()
-        return Drawn(*(array[numbers - block * _BLOCK] for array in drawn.arrays))
+        return drawn.of(numbers - block * _BLOCK)
 
     def _begin(self, block: int, *, beside: bool) -> None:
         """Draw a block: now, or in a thread beside, which the interpreter waits for at its end."""
@@ -123,20 +104,34 @@ class Generator:
     def _draw(self, numbers: NDArray[np.int64]) -> Drawn:
         model = self.model
         if self.kept is None:
+            begin = model.strata_codes.reshape(len(model.strata_sizes), -1)
             strata = stratum_of(model, numbers, self.rows)
-            codes = model.strata_codes.reshape(len(model.strata_sizes), -1)[strata].copy()
-            chosen, streams = np.ones(len(numbers), bool), numbers
+            codes, streams = begin[strata], numbers
         else:
             assert self.strata is not None
-            assert self.chosen is not None
             assert self.numbers is not None
-            codes, strata = self.kept[numbers].copy(), self.strata[numbers]
-            chosen, streams = self.chosen[numbers], self.numbers[numbers]
-        result = draw(model, streams, strata, codes, chosen, self.stream, self.redraws)
-        drawn = Drawn(codes, chosen, *result, np.zeros(len(numbers), bool))
-        if self.uniques is not None and (self.details or not self.unique_copies):
-            self._draw_again(drawn, strata, numbers)
+            codes, strata, streams = self.kept[numbers], self.strata[numbers], self.numbers[numbers]
+        chosen = self.chosen_of(numbers)
+
+        def some(rows: NDArray[np.int64], after: int) -> Drawn:
+            new = codes[rows]
+            results = draw(model, streams[rows] + after, strata[rows], new, chosen[rows], self.stream, self.redraws)
+            return Drawn(new, *results, np.zeros(len(rows), bool))
+
+        if self.uniques is None or not (self.details or not self.unique_copies):
+            return some(np.arange(len(numbers)), 0)
+        values = self._values()
+        drawn = draw_again(
+            model, some, lambda _, new: codes_of_results(new.codes, new.results, new.changed, values), len(numbers),
+            self.uniques, 1 if self.unique_copies else MOST_DRAWS,
+        )  # fmt: skip
+        if self.unique_copies is False:
+            refuse_copies(drawn)
         return drawn
+
+    def chosen_of(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the records are drawn; the others stay as they are."""
+        return np.ones(len(numbers), bool) if self.chosen is None else self.chosen[numbers]
 
     def settle(self) -> None:
         """Decide whether copies of unique records are drawn again, where that is left open."""
@@ -151,35 +146,14 @@ class Generator:
             for place, known in enumerate(self.dictionaries)
         ]
 
-    def _draw_again(self, drawn: Drawn, strata: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        """Draw records again that equal a unique original one, where they must not, and say which do in the end.
 
-        Raises:
-            SDCError: none may, and it does not come to an end: there is hardly another record that the model can make.
-        """
-        assert self.uniques is not None
-        values, rows = self._values(), np.arange(len(numbers))
-        most = 1 if self.unique_copies else MOST_DRAWS
-        for attempt in range(1, most + 1):
-            final = codes_of_results(drawn.codes[rows], drawn.results[rows], drawn.changed[rows], values)
-            again = among(final, self.uniques)
-            if attempt == 1:
-                alike = without_noise(self.model, drawn.codes[rows])
-            elif attempt <= MOST_ALIKE:
-                again |= (without_noise(self.model, drawn.codes[rows]) != alike).any(axis=1)
-            rows, alike = rows[again], alike[again]
-            if not len(rows):
-                return
-            if attempt == most:
-                break
-            codes = self.model.strata_codes.reshape(len(self.model.strata_sizes), -1)[strata[rows]].copy()
-            streams, chosen = numbers[rows] + attempt * _NEXT_DRAW, np.ones(len(rows), bool)
-            new = draw(self.model, streams, strata[rows], codes, chosen, self.stream, self.redraws)
-            drawn.codes[rows] = codes
-            drawn.results[rows], drawn.changed[rows], drawn.different[rows] = new
-        if self.unique_copies is not False:
-            drawn.copies[rows] = True
-            return
+def refuse_copies(drawn: Drawn) -> None:
+    """Where no record may equal a unique original one.
+
+    Raises:
+        SDCError: one does: there is hardly another record that the model can make.
+    """
+    if drawn.copies.any():
         raise SDCError(
             "unique_copies := false: some records come out as one of the unique originals again and again; put noise "
             "on the numbers (smoothing := 'density'), round them before (a query in parentheses as source), leave "
@@ -227,7 +201,7 @@ def _records(generator: Generator, numbers: NDArray[np.int64]) -> pa.Array:
         _doubles(generator, places["d"], codes, results, changed),
         _whole_numbers(generator, places["i"], codes, results, changed),
         _texts(generator, places["s"], codes),
-        pa.array(drawn.chosen),
+        pa.array(generator.chosen_of(numbers)),
     ]
     if generator.details:
         lists += [

@@ -6,7 +6,9 @@ chance of about 1 to 2**64, and then one draw more is refused than need be.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +20,74 @@ MOST_DRAWS = 100
 """How often a record is drawn before it is given up."""
 MOST_ALIKE = 50
 """Up to which of these draws it keeps the values that it shares with many, such as an income of 0."""
-_PILOT, _MOST_COPIES = 2000, 0.25  # records that show how many are copies; and up to which share they are drawn again
+PILOT, MOST_COPIES = 2000, 0.25
+"""How many records show what share are copies, and up to which share these are drawn again."""
+_NEXT_DRAW = 2**40  # what lies between the random streams of two draws of a record: more than there are records
 _NEW = -9  # the code of a number that no original record has
 _FIRST, _FACTOR, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE4E5B9), np.uint64(31)
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """Records that have been drawn: what they are, what `draw` says of them, and whether they equal a unique original."""
+
+    codes: NDArray[np.int32]
+    results: NDArray[np.float64]
+    changed: NDArray[np.uint8]
+    different: NDArray[np.int32]
+    copies: NDArray[np.bool_]
+
+    @classmethod
+    def empty(cls, records: int, columns: int) -> Drawn:
+        """Of so many, to be filled in with `put`."""
+        shape = records, columns
+        return cls(
+            np.empty(shape, np.int32), np.empty(shape), np.empty(shape, np.uint8), np.empty(shape, np.int32),
+            np.empty(records, bool),
+        )  # fmt: skip
+
+    @property
+    def arrays(self) -> tuple[NDArray[Any], ...]:
+        """All of it, record by record."""
+        return self.codes, self.results, self.changed, self.different, self.copies
+
+    def put(self, rows: NDArray[np.int64], those: Drawn) -> None:
+        """Put other records in the place of some."""
+        for mine, other in zip(self.arrays, those.arrays, strict=True):
+            mine[rows] = other
+
+    def of(self, rows: NDArray[np.int64]) -> Drawn:
+        """Some of the records."""
+        return Drawn(*(array[rows] for array in self.arrays))
+
+    def of_columns(self, columns: slice) -> Drawn:
+        """Some of their columns."""
+        return Drawn(*(array[:, columns] for array in self.arrays[:4]), self.copies)
+
+
+def draw_again(
+    model: Model, some: Callable[[NDArray[np.int64], int], Drawn],
+    held: Callable[[NDArray[np.int64], Drawn], NDArray[np.int32]], records: int, refused: NDArray[np.uint64], most: int,
+) -> Drawn:  # fmt: skip
+    """Draw records, and those again that equal a unique original one; those that still do in the end are marked.
+
+    some: draws those of these places; of its second argument the random streams depend beside their numbers.
+    held: the codes that are compared with ``refused``, of those of these places. most: how often each is drawn.
+    """
+    rows = np.arange(records)
+    drawn = new = some(rows, 0)
+    alike = without_noise(model, new.codes)
+    for attempt in range(1, most + 1):
+        again = among(held(rows, new), refused)
+        if 1 < attempt <= MOST_ALIKE:
+            again |= (without_noise(model, new.codes) != alike).any(axis=1)
+        rows, alike = rows[again], alike[again]
+        if not len(rows) or attempt == most:
+            break
+        new = some(rows, attempt * _NEXT_DRAW)
+        drawn.put(rows, new)
+    drawn.copies[rows] = True
+    return drawn
 
 
 def fingerprints(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
@@ -86,12 +153,12 @@ def too_many(
     Drawn again, they become more of what else the model makes, and no share moves by more than that of the copies.
     Where these are many, because values are very fine, only a few others would be left, such as zeros.
     """
-    numbers = np.arange(_PILOT)
-    strata = stratum_of(model, numbers, _PILOT)
+    numbers = np.arange(PILOT)
+    strata = stratum_of(model, numbers, PILOT)
     codes = model.strata_codes.reshape(len(model.strata_sizes), -1)[strata].copy()
     # Of a seed of its own: what is decided is the same for all files of a model.
-    results, changed, _ = draw(model, numbers, strata, codes, np.ones(_PILOT, bool), 0, redraws)
-    return bool(among(codes_of_results(codes, results, changed, values), uniques).mean() > _MOST_COPIES)
+    results, changed, _ = draw(model, numbers, strata, codes, np.ones(PILOT, bool), 0, redraws)
+    return bool(among(codes_of_results(codes, results, changed, values), uniques).mean() > MOST_COPIES)
 
 
 def without_noise(model: Model, codes: NDArray[np.int32]) -> NDArray[np.int32]:
