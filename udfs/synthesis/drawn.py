@@ -24,10 +24,9 @@ from sdcduck.methods.synthesis.records import (
     stratum_of,
 )
 from sdcduck.methods.synthesis.trees import INFINITY, MINUS_INFINITY, NAN, NULL
+from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.synthesis.columns import LARGEST
-from sdcduck.udfs.synthesis.plan import (
-    Output,
-)
+from sdcduck.udfs.synthesis.plan import Output, bounded_by_rules
 
 Dictionary: TypeAlias = NDArray[Any] | pa.Array
 """The distinct values of a column, in the order of their codes."""
@@ -120,7 +119,7 @@ class Generator:
 
         if self.uniques is None or not (self.details or not self.unique_copies):
             return some(np.arange(len(numbers)), 0)
-        values = self._values()
+        values = self.values()
         drawn = draw_again(
             model, some, lambda _, new: codes_of_results(new.codes, new.results, new.changed, values), len(numbers),
             self.uniques, 1 if self.unique_copies else MOST_DRAWS,
@@ -129,6 +128,10 @@ class Generator:
             refuse_copies(drawn)
         return drawn
 
+    def draw_all(self) -> Drawn:
+        """All records, at once."""
+        return self._draw(np.arange(self.rows))
+
     def chosen_of(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the records are drawn; the others stay as they are."""
         return np.ones(len(numbers), bool) if self.chosen is None else self.chosen[numbers]
@@ -136,10 +139,10 @@ class Generator:
     def settle(self) -> None:
         """Decide whether copies of unique records are drawn again, where that is left open."""
         if self.unique_copies is None and self.uniques is not None:
-            many = too_many(self.model, self.uniques, self._values(), self.redraws)
+            many = too_many(self.model, self.uniques, self.values(), self.redraws)
             self.unique_copies = True if many else None
 
-    def _values(self) -> list[NDArray[np.float64] | None]:
+    def values(self) -> list[NDArray[np.float64] | None]:
         """The original numbers of the columns that may have others in the end."""
         return [
             known.astype(np.float64) if isinstance(known, np.ndarray) and self.model.treated[place] else None
@@ -288,3 +291,62 @@ def _texts(generator: Generator, places: list[int], codes: NDArray[np.int32]) ->
     flat = pa.array((chosen + starts[:-1]).ravel().astype(np.int64), mask=(chosen < 0).ravel())
     texts = pa.concat_arrays([pa.array([], pa.string()), *(d for d in dictionaries if d is not None)])
     return _list(texts.take(flat), len(codes))
+
+
+COPY, SMOOTHED = "unique_copy", "smoothed"
+"""Columns of the details."""
+_CHUNK = 2048  # records that DuckDB handles at a time
+
+
+def select_drawn(
+    outputs: Sequence[Output], drawn: Sequence[int], bounded: Sequence[int], *, partial: bool, details: bool
+) -> str:
+    """The statement that draws the records and gives the columns their types."""
+    inner, final, bounding = [], [], []
+    ruled = {place: f"({bounded_by_rules(output)})" for place, output in enumerate(outputs) if output.rules}
+    for kind, places in places_by_kind(outputs, partial=partial).items():
+        for at, place in enumerate(places):
+            output = outputs[place]
+            value = output.encoding.decoded(f"_sdc_r.{kind}[{at + 1}]")
+            name = identifier(f"_sdc_kept_{place}") if output.derived is not None else identifier(output.name)
+            inner.append(f"{value} AS {name}")
+    for place, output in enumerate(outputs):
+        name = identifier(output.name)
+        if output.derived is None:
+            final.append(name)
+            if place in ruled:
+                # What stays as it is, is not bounded either.
+                kept = f"CASE WHEN _sdc_chosen THEN {ruled[place]} ELSE {name} END" if partial else ruled[place]
+                bounding.append(f"{kept} AS {name}")
+        else:
+            made = f"({output.derived})::{output.sql_type}"
+            kept = f"CASE WHEN _sdc_chosen THEN {made} ELSE _sdc_kept_{place} END" if partial else made
+            final.append(f"{kept} AS {name}")
+    inner.append("_sdc_r.chosen AS _sdc_chosen")
+    if details:
+        for what, list_of, shown in (("ldiv", "diversity", drawn), ("clipped", "clipped", bounded)):
+            for place in shown:
+                name = identifier(f"{what}_{outputs[place].name}")
+                inner.append(f"_sdc_r.{list_of}[{place + 1}] AS {identifier(f'_sdc_{what}_{place}')}")
+                if what == "clipped" and place in ruled:
+                    column = identifier(outputs[place].name)
+                    bounding.append(
+                        f"_sdc_clipped_{place} OR _sdc_chosen AND {ruled[place]} IS DISTINCT FROM {column} "
+                        f"AS _sdc_clipped_{place}"
+                    )
+                final.append(f"{identifier(f'_sdc_{what}_{place}')} AS {name}")
+        if not partial:
+            inner += ["_sdc_r.copy AS _sdc_copy", "_sdc_r.changed AS _sdc_changed"]
+            listed = ", ".join(literal(output.name) for output in outputs)
+            final += [f"_sdc_copy AS {COPY}", f"list_where([{listed}], _sdc_changed) AS {SMOOTHED}"]
+    # A range that another table gives the length of is made at once, and handed out from its end: so it is one of
+    # chunks, whose numbers are made as they are needed.
+    within = f"SELECT * REPLACE ({', '.join(bounding)}) FROM (" if bounding else ""
+    return (
+        f"SELECT {', '.join(final)} FROM ({within}SELECT {', '.join(inner)} FROM ("
+        "SELECT _sdc_synth_draw(model, number) AS _sdc_r FROM ("
+        f"SELECT model, unnest(range(first, least(first + {_CHUNK}, records))) AS number FROM ("
+        f"SELECT model, records, (chunks - 1 - chunk) * {_CHUNK} AS first FROM ("
+        f"SELECT model, records, (records + {_CHUNK - 1}) // {_CHUNK} AS chunks FROM {{rows}}) _sdc_m, "
+        f"range(chunks) _sdc_t(chunk))))){')' if bounding else ''}"
+    )
