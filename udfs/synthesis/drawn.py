@@ -130,7 +130,7 @@ class Generator:
 
     def draw_all(self) -> Drawn:
         """All records, at once."""
-        return self._draw(np.arange(self.rows))
+        return self._draw(np.arange(self.rows)) if self.rows else Drawn.empty(0, len(self.outputs))
 
     def chosen_of(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of the records are drawn; the others stay as they are."""
@@ -138,7 +138,7 @@ class Generator:
 
     def settle(self) -> None:
         """Decide whether copies of unique records are drawn again, where that is left open."""
-        if self.unique_copies is None and self.uniques is not None:
+        if self.unique_copies is None and self.uniques is not None and self.rows:
             many = too_many(self.model, self.uniques, self.values(), self.redraws)
             self.unique_copies = True if many else None
 
@@ -172,8 +172,7 @@ _LOCK = threading.Lock()
 
 def remember(generator: Generator) -> pa.Table:
     """Keep a generator for the statement that reads its records; answers with its handle."""
-    if generator.rows:
-        generator.settle()
+    generator.settle()
     handle = secrets.token_hex(16)
     with _LOCK:
         _GENERATORS[handle] = generator

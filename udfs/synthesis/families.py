@@ -25,14 +25,15 @@ from sdcduck.udfs.arguments import choice, needed, struct, whole, wrong
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.source import Source, refuse_taken, source
 from sdcduck.udfs.suppression.pattern import arrow
-from sdcduck.udfs.synthesis.columns import encoding_of
 from sdcduck.udfs.synthesis.drawn import Dictionary, Generator, refuse_copies, remember, select_drawn
 from sdcduck.udfs.synthesis.fitted import PURPOSE, checked_categories, encode, fitted, treatments
 from sdcduck.udfs.synthesis.plan import ARGUMENT_DEFAULTS, ARGUMENT_NAMES, Output, Plan, read_plan
 
 _MOST_ROWS, _MOST_TABLES = 10**9, 8
 _EXAMPLE = "{'persons': 'household'}, or {'persons': {'parent': 'household', 'order_by': 'age'}}"
-_NEXT_TABLE = 2**48  # between the random streams of two tables, which may have the same seed: more than all draws of one
+_NEXT_TABLE = (
+    2**48
+)  # between the random streams of two tables, which may have the same seed: more than all draws of one
 _NUMBER, _PARENT, _PLACE = "_sdc_number", "_sdc_parent", "_sdc_place"
 
 
@@ -156,7 +157,9 @@ def _with_numbers(parents: Source, key: str, shown: Sequence[str], children: Seq
     )
     columns = "".join(f", {identifier(name)}" for name in shown)
     own = "".join(f", _sdc_p.{identifier(name)}" for name in shown)
-    return f"(SELECT _sdc_key{own}{numbers} FROM (SELECT {key} AS _sdc_key{columns} FROM {parents.sql}) AS _sdc_p{joins})"
+    return (
+        f"(SELECT _sdc_key{own}{numbers} FROM (SELECT {key} AS _sdc_key{columns} FROM {parents.sql}) AS _sdc_p{joins})"
+    )
 
 
 def _check_keys(session: Session, parents: Source, key: str) -> None:
@@ -248,9 +251,7 @@ def _drawn_children(
     plan, outputs = child.plan, child.plan.outputs
     own = ", ".join(f"{o.encoding.encoded(identifier(o.name))} AS c{at}" for at, o in enumerate(outputs))
     generator = parents.generator
-    theirs = ", ".join(
-        f"{o.encoding.encoded(identifier(o.name))} AS p{at}" for at, o in enumerate(generator.outputs)
-    )
+    theirs = ", ".join(f"{o.encoding.encoded(identifier(o.name))} AS p{at}" for at, o in enumerate(generator.outputs))
     records = arrow(
         reads(session.cursor()),
         f"SELECT * EXCLUDE (_sdc_of, _sdc_key), _sdc_of::VARCHAR AS parent, _sdc_key IS NULL AS without FROM "
@@ -289,7 +290,9 @@ def _drawn_children(
         fit.model, outputs, tuple(one.dictionary for one in encoded), len(of), stream, 0, details, uniques=fit.uniques
     )
     numbers = (np.arange(1, len(sizes) + 1), np.arange(int(sizes.max(initial=0)) + 1))
-    return _ready(made, (Output(_PARENT, "BIGINT"), Output(_PLACE, "BIGINT")), numbers, np.column_stack([of, at]), drawn)
+    return _ready(
+        made, (Output(_PARENT, "BIGINT"), Output(_PLACE, "BIGINT")), numbers, np.column_stack([of, at]), drawn
+    )
 
 
 def _select(key: str, plan: Plan, counted: Sequence[str], children: Sequence[_Child], *, details: bool) -> str:

@@ -27,7 +27,16 @@ from sdcduck.quoting import folded
 from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
 from sdcduck.udfs.synthesis import families, measures, weights
-from sdcduck.udfs.synthesis.drawn import COPY, DRAWN, SMOOTHED, Dictionary, Generator, drawn_records, remember, select_drawn
+from sdcduck.udfs.synthesis.drawn import (
+    COPY,
+    DRAWN,
+    SMOOTHED,
+    Dictionary,
+    Generator,
+    drawn_records,
+    remember,
+    select_drawn,
+)
 from sdcduck.udfs.synthesis.fitted import PURPOSE, fitted
 from sdcduck.udfs.synthesis.plan import (
     ARGUMENT_DEFAULTS,

@@ -29,7 +29,7 @@ _FIRST, _FACTOR, _SHIFT = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xBF58476D1CE
 
 @dataclass(frozen=True)
 class Drawn:
-    """Records that have been drawn: what they are, what `draw` says of them, and whether they equal a unique original."""
+    """Records that were drawn: what they are, what `draw` says of them, and whether they equal a unique original."""
 
     codes: NDArray[np.int32]
     results: NDArray[np.float64]

@@ -1,8 +1,8 @@
 """Children of synthetic parents, such as the persons of households.
 
-Where a tree stands for each column of a child, it may depend on the columns of the parent, on the place of the child among
-those of its parent, and on the child before it: so children of one parent go together, however many there are. They are
-drawn place by place: all first ones, then all second ones. Sequential trees: Reiter (2005), *Using CART to generate
+Each column of a child may depend on the columns of the parent, on the place of the child among those of its parent, and
+on the child before it: so children of one parent go together, however many there are. They are drawn place by place: all
+first ones, then all second ones. Sequential trees: Reiter (2005), *Using CART to generate
 partially synthetic public use microdata*; that a child depends on the one before is this project's.
 """
 
@@ -80,8 +80,8 @@ def fit_children(
     """Fit the model of the children.
 
     columns: theirs. parents: the columns of the parent of each, its codes NULL where it has none. parent: a number of
-    it, below 0 where there is none. visit, predictors: among the columns. compared: on how many of the parent's columns,
-    the first ones, children are unique. first: the column by which children of a parent are in order.
+    it, below 0 where there is none. visit, predictors: among the columns. compared: on how many of the parent's
+    columns, the first ones, children are unique. first: the column by which children of a parent are in order.
     """
     width = len(columns)
     own = np.column_stack([column.codes for column in columns])
@@ -114,8 +114,8 @@ def draw_children(
 ) -> tuple[NDArray[np.int32], NDArray[np.int32], Drawn]:  # fmt: skip
     """Draw the children of parents.
 
-    sizes: how many each parent has. parents: the codes of its columns as they were drawn. final: of the compared ones as
-    they are in the end. alone: how many children have no parent. first_number: of the random streams. unique_copies:
+    sizes: how many each parent has. parents: the codes of its columns as they were drawn. final: of the compared ones
+    as they are in the end. alone: how many children have no parent. first_number: of the random streams. unique_copies:
     whether they may equal a unique original; None: as few as possible, unless more than a quarter do.
 
     Returns:
