@@ -129,7 +129,7 @@ def test_the_seed_decides_at_any_number_of_threads_and_in_any_order(register: du
         ("'households', 'house', {'persons': 'household'}", "unknown column 'house'"),
         ("'(FROM persons)', 'household', {'cars': 'home'}", "records of the query have .* different keys"),
         ("'cars', 'home', {'persons': 'household'}", "30 records of 'cars' have no key"),
-        ("'households', 'household', {}", "must name one to 8 tables"),
+        ("'households', 'household', NULL", "must name one to 8 tables"),
         ("'households', 'household', {'people_of': 'household'}", "people_of"),
         ("'households', 'household', {'persons': 'hosehold'}", "did you mean 'household'"),
         ("'households', 'household', {'persons': {'parents': 'household'}}", "say of each table the column"),

@@ -1,9 +1,9 @@
 """Children of synthetic parents, such as the persons of households.
 
 Each column of a child may depend on the columns of the parent, on the place of the child among those of its parent, and
-on the child before it: so children of one parent go together, however many there are. They are drawn place by place: all
-first ones, then all second ones. Sequential trees: Reiter (2005), *Using CART to generate
-partially synthetic public use microdata*; that a child depends on the one before is this project's.
+on the child before it: so children of one parent go together, however many they are. They are drawn place by place: all
+that come first, then all that come second. Trees: Reiter (2005), *Using CART to generate partially synthetic public use
+microdata*; that a child depends on the one before is this project's.
 """
 
 from __future__ import annotations
