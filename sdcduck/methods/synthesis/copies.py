@@ -104,13 +104,30 @@ def fingerprints(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
     return found
 
 
+def chained(marks: NDArray[np.uint64], codes: NDArray[np.int32]) -> NDArray[np.uint64]:
+    """Fingerprints of rows of codes and of all that stood before them in their chains.
+
+    >>> nothing = np.zeros(1, np.uint64)
+    >>> a, b = np.array([[1]], np.int32), np.array([[2]], np.int32)
+    >>> bool((chained(chained(nothing, a), b) == chained(chained(nothing, b), a)).any())
+    False
+    """
+    found = (marks ^ fingerprints(codes)) * _FACTOR
+    return np.asarray(found ^ (found >> _SHIFT))
+
+
 def lonely(codes: NDArray[np.int32]) -> NDArray[np.uint64]:
     """The fingerprints of the rows that occur once, sorted.
 
     >>> len(lonely(np.array([[0, 1], [1, 0], [0, 1]], np.int32)))
     1
     """
-    found, counts = np.unique(fingerprints(codes), return_counts=True)
+    return once(fingerprints(codes))
+
+
+def once(marks: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Those of the fingerprints that occur once, sorted."""
+    found, counts = np.unique(marks, return_counts=True)
     return np.asarray(found[counts == 1], np.uint64)
 
 
@@ -138,7 +155,11 @@ def codes_of_results(
 
 def among(codes: NDArray[np.int32], refused: NDArray[np.uint64]) -> NDArray[np.bool_]:
     """Which rows of codes have one of these fingerprints."""
-    marks = fingerprints(codes)
+    return found_in(fingerprints(codes), refused)
+
+
+def found_in(marks: NDArray[np.uint64], refused: NDArray[np.uint64]) -> NDArray[np.bool_]:
+    """Which of the fingerprints are among those, which are sorted."""
     if not len(refused):
         return np.zeros(len(marks), bool)
     place = np.minimum(np.searchsorted(refused, marks), len(refused) - 1)

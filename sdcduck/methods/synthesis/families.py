@@ -19,14 +19,19 @@ from sdcduck.methods.synthesis.copies import (
     MOST_DRAWS,
     PILOT,
     Drawn,
+    chained,
     codes_of_results,
     draw_again,
+    found_in,
     lonely,
+    once,
 )
 from sdcduck.methods.synthesis.records import Column, Model, Treatment, canonical_order, draw, fit
 from sdcduck.methods.synthesis.trees import NULL
 
 _BLOCK = 2**16  # children that are drawn at a time
+_MOST_ALIKE = 0.5  # up to what share families are drawn again: more of them are possible than of single children
+_NEXT_FAMILY = 2**53  # between the random streams of two draws of a family: more than all draws of all tables
 
 
 def siblings(
@@ -60,7 +65,7 @@ class Children:
         width: number of their columns.
         values: by column of theirs, the distinct original numbers where noise may change them, else None.
         uniques: fingerprints of the originals that are unique in their columns and those of their parents.
-        compared: how many of the parent's columns these are, the first ones.
+        families: the same of whole families, of two children and more.
         with_parents: whether any original had a parent, so that the first stratum is theirs.
     """
 
@@ -68,7 +73,7 @@ class Children:
     width: int
     values: Sequence[NDArray[np.float64] | None]
     uniques: NDArray[np.uint64]
-    compared: int
+    families: NDArray[np.uint64]
     with_parents: bool
 
 
@@ -101,11 +106,23 @@ def fit_children(
         known, visit, {at: (*predictors[at], *others) for at in visit}, strata, (), treatments, method="cart",
         smallest_leaf=smallest_leaf, check=check,
     )  # fmt: skip
-    of_parents = [column.codes for column in parents[:compared]]
+    whole = np.column_stack([own, *(column.codes for column in parents[:compared])])
     return Children(
-        model, width, [column.values if at in treatments else None for at, column in enumerate(columns)],
-        lonely(np.column_stack([own, *of_parents])), compared, bool((parent >= 0).any()),
+        model, width, [column.values if at in treatments else None for at, column in enumerate(columns)], lonely(whole),
+        once(_marks(parent, place, whole, int(parent.max(initial=-1)) + 1)), bool((parent >= 0).any()),
     )  # fmt: skip
+
+
+def _marks(
+    parent: NDArray[np.int64], place: NDArray[np.int32], codes: NDArray[np.int32], parents: int
+) -> NDArray[np.uint64]:
+    """A fingerprint of all children of each parent that has two or more; 0 for the others."""
+    marks, sizes = np.zeros(parents, np.uint64), np.bincount(parent[parent >= 0], minlength=parents)
+    several = np.flatnonzero((parent >= 0) & (sizes[np.maximum(parent, 0)] > 1)) if parents else np.empty(0, np.int64)
+    order = several[np.argsort(place[several], kind="stable")]
+    for rows in np.split(order, np.flatnonzero(np.diff(place[order])) + 1):
+        marks[parent[rows]] = chained(marks[parent[rows]], codes[rows])
+    return marks
 
 
 def draw_children(
@@ -122,38 +139,88 @@ def draw_children(
         The parent of each (-1: none), its place, and the children.
     """
     redrawn = not unique_copies
+    everybody = np.arange(len(sizes))
     if unique_copies is None:
         # Of a seed of its own, and of some of them: too many to draw again?
-        few = min(len(sizes), PILOT)
-        pilot = _draw_all(children, sizes[:few], parents[:few], final[:few], 0, 0, first_number, again=False)[2]
-        redrawn = not len(pilot.copies) or bool(pilot.copies.mean() <= MOST_COPIES)
-    return _draw_all(children, sizes, parents, final, alone, seed, first_number, again=redrawn)
+        few = everybody[:PILOT]
+        pilot = _draw_all(children, _Parents(sizes[few], parents[few], final[few], 0), 0, first_number, again=False)
+        copies = pilot.drawn.copies
+        redrawn = not len(copies) or bool(copies.mean() <= MOST_COPIES)
+    made = _draw_all(children, _Parents(sizes, parents, final, alone), seed, first_number, again=redrawn)
+    several = sizes > 1
+    again = np.flatnonzero(made.alike(children) & several)
+    if redrawn and (unique_copies is False or len(again) <= _MOST_ALIKE * several.sum()):
+        for attempt in range(1, MOST_DRAWS):
+            if not len(again):
+                break
+            made.draw(children, again, seed, first_number + attempt * _NEXT_FAMILY, again=True)
+            again = again[made.alike(children)[again]]
+    made.drawn.copies[np.isin(made.parent, again)] = True
+    return made.parent, made.place, made.drawn
 
 
-def _draw_all(
-    children: Children, sizes: NDArray[np.int64], parents: NDArray[np.int32], final: NDArray[np.int32], alone: int,
-    seed: int, first_number: int, *, again: bool,
-) -> tuple[NDArray[np.int32], NDArray[np.int32], Drawn]:  # fmt: skip
-    width, total = children.width, int(sizes.sum())
-    starts = np.cumsum(sizes) - sizes
-    parent = np.append(np.repeat(np.arange(len(sizes)), sizes), np.full(alone, NULL)).astype(np.int32)
-    place = np.append(np.arange(total) - np.repeat(starts, sizes), np.zeros(alone)).astype(np.int32)
-    drawn = Drawn.empty(total + alone, width)
-    before = np.full((len(sizes), width), NULL, np.int32)
-    for at in range(int(sizes.max(initial=0))):
-        having = np.flatnonzero(sizes > at)
-        for block in np.split(having, range(_BLOCK, len(having), _BLOCK)):
-            given = np.column_stack([before[block], parents[block], np.full(len(block), at)])
-            rows = starts[block] + at
-            drawn.put(rows, _draw_some(children, given, final[block], rows + first_number, 0, seed, again=again))
-            before[block] = drawn.codes[rows]
-    for rows in np.split(np.arange(total, total + alone), range(_BLOCK, alone, _BLOCK)) if alone else ():
-        lonesome = np.full((len(rows), width + parents.shape[1] + 1), NULL)
-        lonesome[:, -1] = 0
-        none = np.full((len(rows), final.shape[1]), NULL, np.int32)
-        stratum = int(children.with_parents)
-        drawn.put(rows, _draw_some(children, lonesome, none, rows + first_number, stratum, seed, again=again))
-    return parent, place, drawn
+@dataclass(frozen=True)
+class _Parents:
+    """Parents: how many children each has, its codes as drawn, those compared as they are in the end, and how many
+    children have none."""
+
+    sizes: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    final: NDArray[np.int32]
+    alone: int
+
+
+class _Made:
+    """Children of parents, to be drawn."""
+
+    def __init__(self, parents: _Parents, width: int) -> None:
+        self._parents, sizes = parents, parents.sizes
+        self.total = int(sizes.sum())
+        self._starts = np.cumsum(sizes) - sizes
+        numbers = np.repeat(np.arange(len(sizes)), sizes)
+        self.parent = np.append(numbers, np.full(parents.alone, NULL)).astype(np.int32)
+        places = np.arange(self.total) - np.repeat(self._starts, sizes)
+        self.place = np.append(places, np.zeros(parents.alone)).astype(np.int32)
+        self.drawn = Drawn.empty(self.total + parents.alone, width)
+
+    def draw(self, children: Children, who: NDArray[np.int64], seed: int, first_number: int, *, again: bool) -> None:
+        """Those of some parents, place by place."""
+        parents = self._parents
+        before = np.full((len(parents.sizes), children.width), NULL, np.int32)
+        for at in range(int(parents.sizes[who].max(initial=0))):
+            having = who[parents.sizes[who] > at]
+            for block in np.split(having, range(_BLOCK, len(having), _BLOCK)):
+                given = np.column_stack([before[block], parents.codes[block], np.full(len(block), at)])
+                rows = self._starts[block] + at
+                final = parents.final[block]
+                self.drawn.put(rows, _draw_some(children, given, final, rows + first_number, 0, seed, again=again))
+                before[block] = self.drawn.codes[rows]
+
+    def draw_alone(self, children: Children, seed: int, first_number: int, *, again: bool) -> None:
+        """Those without a parent."""
+        parents = self._parents
+        for first in range(self.total, self.total + parents.alone, _BLOCK):
+            rows = np.arange(first, min(first + _BLOCK, self.total + parents.alone))
+            given = np.full((len(rows), children.width + parents.codes.shape[1] + 1), NULL)
+            given[:, -1] = 0
+            final = np.full((len(rows), parents.final.shape[1]), NULL, np.int32)
+            stratum = int(children.with_parents)
+            self.drawn.put(rows, _draw_some(children, given, final, rows + first_number, stratum, seed, again=again))
+
+    def alike(self, children: Children) -> NDArray[np.bool_]:
+        """Which parents have, with all their children, a unique original family that is the same."""
+        drawn, of = self.drawn, slice(0, self.total)
+        own = codes_of_results(drawn.codes[of], drawn.results[of], drawn.changed[of], children.values)
+        codes = np.column_stack([own, self._parents.final[self.parent[of]]])
+        marks = _marks(self.parent[of].astype(np.int64), self.place[of], codes, len(self._parents.sizes))
+        return found_in(marks, children.families)
+
+
+def _draw_all(children: Children, parents: _Parents, seed: int, first_number: int, *, again: bool) -> _Made:
+    made = _Made(parents, children.width)
+    made.draw(children, np.arange(len(parents.sizes)), seed, first_number, again=again)
+    made.draw_alone(children, seed, first_number, again=again)
+    return made
 
 
 def _draw_some(
