@@ -70,8 +70,8 @@
 --|
 --| Children whose parent is NULL are drawn by themselves, and are in one more row, whose key is NULL. A parent that is not
 --| there, and a key that two parents have, are errors. Fine numbers are smoothed, and copies of unique records drawn again, as
---| by `sdc_synth_records`: of a child its columns and those of its parent are compared. Whole families may still be alike:
---| compare lists of children with `sdc_synth_replicas`, too. It all depends on the secret and the seed, at any number of threads.
+--| by `sdc_synth_records`: of a child its columns and those of its parent are compared, and of a family all of it.
+--| Look at the copies beside those of a holdout with `sdc_synth_replicas`. It all depends on the secret and the seed, at any number of threads.
 --|
 --| @arg source VARCHAR: a table or view, or a query in parentheses: the original parents
 --| @arg id VARCHAR: column of these with their key; the synthetic ones are numbered from 1
@@ -80,7 +80,7 @@
 --| @arg minbucket BIGINT: records that a leaf has at least
 --| @arg smoothing VARCHAR: 'none' or 'density' for all numbers; NULL: fine ones, as by `sdc_synth_records`
 --| @arg max_categories BIGINT: texts with more different values than these are refused; NULL: as by `sdc_synth_records`
---| @arg unique_copies BOOLEAN: whether a parent, or a child with its parent, may equal an original one that is unique; NULL: it is drawn again, up to 100 times, unless more than a quarter of its table are copies; false: none may, or the statement fails; true: as drawn
+--| @arg unique_copies BOOLEAN: whether a parent, a child with its parent, or a whole family may equal an original one that is unique; NULL: it is drawn again, up to 100 times, unless more than a quarter of its table, or half of the families, are copies; false: none may, or the statement fails; true: as drawn
 --| @arg details BOOLEAN: adds to parents and children what it adds to the records of `sdc_synth_records`
 --| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
 --| @column .. as in `source`: its columns, the key first, and a list of STRUCTs for each table of children

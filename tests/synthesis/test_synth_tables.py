@@ -99,6 +99,25 @@ def test_no_unique_original_comes_up_again(register: duckdb.DuckDBPyConnection) 
     assert recreated(made) == 0
 
 
+def test_no_unique_family_comes_up_again(register: duckdb.DuckDBPyConnection) -> None:
+    register.execute(
+        """CREATE OR REPLACE TABLE whole AS SELECT region, list({'age': age, 'sex': sex} ORDER BY nr) AS persons
+        FROM households JOIN persons USING (household) GROUP BY household, region HAVING count(*) > 1"""
+    )
+
+    def recreated(argument: str) -> int:
+        register.execute(
+            f"""CREATE OR REPLACE TABLE drawn AS
+            SELECT region, list_transform(persons, lambda p: {{'age': p.age, 'sex': p.sex}}) AS persons
+            FROM sdc_synth_tables('(SELECT * EXCLUDE (income) FROM households)', 'household',
+                {{'persons': {{'parent': 'household', 'order_by': 'nr'}}}}, {argument}{SEED}) WHERE len(persons) > 1"""
+        )
+        return register.sql("SELECT unique_recreated FROM sdc_synth_replicas('whole', 'drawn')").fetchall()[0][0]
+
+    assert recreated("unique_copies := true, ") > 20
+    assert recreated("") == 0
+
+
 def test_details_say_what_was_smoothed(register: duckdb.DuckDBPyConnection) -> None:
     call = CALL.replace(SEED, f"details := true, {SEED}")
     told = register.sql(
