@@ -183,6 +183,23 @@ def test_empty_tables_and_other_numbers_of_parents(register: duckdb.DuckDBPyConn
     ]
 
 
+def test_columns_of_all_kinds(register: duckdb.DuckDBPyConnection) -> None:
+    register.execute(
+        """CREATE OR REPLACE TABLE shops AS SELECT range AS shop, ['1.5', 'nan', 'inf', '-inf', NULL][1 + range % 5]::DOUBLE AS score,
+        (range % 3)::HUGEINT AS large, DATE '2024-02-29' + (range % 4)::INTEGER AS since, range % 2 = 0 AS open,
+        [0.5, 1.25][1 + range % 2]::DECIMAL(5, 2) AS rent FROM range(200)"""
+    )
+    register.execute("CREATE OR REPLACE TABLE sales AS SELECT shop AS at, score, large, since, open, rent FROM shops")
+    made = register.sql(f"FROM sdc_synth_tables('shops', 'shop', {{'sales': 'at'}}, unique_copies := true, {SEED})")
+    assert made.types[1:6] == register.sql("FROM shops").types[1:]
+    register.execute("CREATE OR REPLACE TABLE shops_made AS FROM made")
+    [(shops, values, apart)] = register.sql(
+        """SELECT count(*), count(DISTINCT COALESCE(score::VARCHAR, 'none')),
+        count(*) FILTER (sales[1].open IS DISTINCT FROM open OR len(sales) <> 1) FROM shops_made"""
+    ).fetchall()
+    assert (shops, values, apart) == (200, 5, 0)
+
+
 def test_from_python(register: duckdb.DuckDBPyConnection) -> None:
     made = sdcduck.synth_tables(register, "households", "household", {"persons": "household"}, rows=5, seed=1)
     assert made.columns == ["household", "region", "income", "persons"]

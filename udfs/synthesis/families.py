@@ -205,21 +205,22 @@ class _Parents:
         generator = self.generator
         encoded = encode(values, generator.outputs[place].encoding)
         mine = generator.dictionaries[place]
-        codes = encoded.column.codes
+        assert mine is not None
+        numbers: NDArray[np.float64] | None = None
         if isinstance(mine, np.ndarray):
             places = np.searchsorted(mine, encoded.dictionary)
-            size, numbers = len(mine), mine.astype(np.float64)
             found = bool((places < len(mine)).all()) and bool((mine[places] == encoded.dictionary).all())
+            numbers = mine.astype(np.float64)
         else:
             at = pc.index_in(encoded.dictionary, mine)
             places, found = at.fill_null(0).to_numpy(zero_copy_only=False), at.null_count == 0
-            numeric = encoded.column.values is not None
-            size = len(mine)
-            numbers = mine.cast(pa.float64()).to_numpy(zero_copy_only=False) if numeric else None
+            if encoded.column.values is not None:
+                numbers = mine.cast(pa.float64()).to_numpy(zero_copy_only=False)
         if not found:
             raise SDCError("the parents were changed while they were read: ask again")
-        shared = np.where(codes >= 0, np.append(places, 0)[codes], codes)
-        return Column(np.where(known, shared, NULL).astype(np.int32), size, numbers)
+        codes = encoded.column.codes
+        shared = np.where(codes >= 0, np.append(places, 0)[np.maximum(codes, 0)], codes)
+        return Column(np.where(known, shared, NULL).astype(np.int32), len(mine), numbers)
 
     def ready(self) -> _Ready:
         """Them for the statement, with their new numbers before."""
@@ -236,11 +237,13 @@ def _ready(
 ) -> _Ready:  # fmt: skip
     """Drawn records with some columns before."""
     nothing = np.zeros_like(codes)
-    before = (codes, nothing.astype(np.float64), nothing.astype(np.uint8), nothing - 1)
-    whole_of = [np.hstack(pair) for pair in zip(before, drawn.arrays[:4], strict=True)]
+    ready = Drawn(
+        np.hstack([codes, drawn.codes]), np.hstack([nothing, drawn.results]),
+        np.hstack([nothing.astype(np.uint8), drawn.changed]), np.hstack([nothing - 1, drawn.different]), drawn.copies,
+    )  # fmt: skip
     return _Ready(
         generator.model, (*outputs, *generator.outputs), (*dictionaries, *generator.dictionaries), len(codes),
-        generator.stream, 0, generator.details, uniques=generator.uniques, ready=Drawn(*whole_of, drawn.copies),
+        generator.stream, 0, generator.details, uniques=generator.uniques, ready=ready,
     )  # fmt: skip
 
 

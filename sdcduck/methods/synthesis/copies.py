@@ -62,7 +62,8 @@ class Drawn:
 
     def of_columns(self, columns: slice) -> Drawn:
         """Some of their columns."""
-        return Drawn(*(array[:, columns] for array in self.arrays[:4]), self.copies)
+        codes, results, changed, different = (array[:, columns] for array in self.arrays[:4])
+        return Drawn(codes, results, changed, different, self.copies)
 
 
 def draw_again(
