@@ -59,6 +59,43 @@
 --| South  | m   |  37 |   1591
 --| @source Reiter (2005); R package synthpop; Bowen et al. (2022), PSD, for noise, bounds and leaf diversity; Geyer et al. (2022), PSD, for partial synthesis
 
+--| sdc_synth_tables(source, id, children, rows := NULL, minbucket := 5, smoothing := NULL, max_categories := NULL, unique_copies := NULL, details := false, seed := NULL) -> TABLE
+--| Several tables synthesised together: parents, such as households, and lists of their children, such as persons.
+--|
+--| A row is a parent with a new key. Its columns, and how many children it has of each table, are drawn as `sdc_synth_records`
+--| draws records; then its children, one after the other. Each column of a child may depend on the columns of the parent
+--| and its numbers of children, on the place of the child among those of its parent, and on the child before. So parents
+--| without children stay as frequent, the numbers of children keep their distribution, and what goes together in a family stays together.
+--| `SELECT household, unnest(persons, recursive := true)` makes a table of the lists, whose keys are those of the parents.
+--|
+--| Children whose parent is NULL are drawn by themselves, and are in one more row, whose key is NULL. A parent that is not
+--| there, and a key that two parents have, are errors. Fine numbers are smoothed, and copies of unique records drawn again, as
+--| by `sdc_synth_records`: of a child its columns and those of its parent are compared, and of a family all of it.
+--| Look at the copies beside those of a holdout with `sdc_synth_replicas`. It all depends on the secret and the seed, at any number of threads.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses: the original parents
+--| @arg id VARCHAR: column of these with their key; the synthetic ones are numbered from 1
+--| @arg children STRUCT: by table, the column with the key of the parent, e.g. {'persons': 'household'}; or a STRUCT with `parent` (this column), `source` (a query in place of the table, such as one that leaves out the numbers of persons) and `order_by` (the column by which children of a parent are in order; else all columns as they stand)
+--| @arg rows BIGINT: number of parents; NULL: as many as the original ones
+--| @arg minbucket BIGINT: records that a leaf has at least
+--| @arg smoothing VARCHAR: 'none' or 'density' for all numbers; NULL: fine ones, as by `sdc_synth_records`
+--| @arg max_categories BIGINT: texts with more different values than these are refused; NULL: as by `sdc_synth_records`
+--| @arg unique_copies BOOLEAN: whether a parent, a child with its parent, or a whole family may equal an original one that is unique; NULL: it is drawn again, up to 100 times, unless more than a quarter of its table, or half of the families, are copies; false: none may, or the statement fails; true: as drawn
+--| @arg details BOOLEAN: adds to parents and children what it adds to the records of `sdc_synth_records`
+--| @arg seed BIGINT: beside the secret of the connection; without a secret it must be given, and kept
+--| @column .. as in `source`: its columns, the key first, and a list of STRUCTs for each table of children
+--| @example
+--| SELECT ward, len(stays) AS stays, list_sort(list_transform(stays, lambda s: s.patient)) AS patients
+--| FROM sdc_synth_tables('(SELECT DISTINCT ward, ward = ''A'' AS surgery FROM visits)', 'ward',
+--|     {'stays': {'source': '(SELECT ward, patient FROM visits)', 'parent': 'ward'}}, unique_copies := true, seed := 20240917)
+--| ORDER BY ward;
+--| @output
+--| ward | stays | patients
+--| -----+-------+----------
+--|    1 |     3 | [1, 3, 3]
+--|    2 |     3 | [1, 2, 3]
+--| @source Reiter (2005) for the trees; the order of tables, and that a child depends on the one before, are this project's
+
 --| sdc_synth_model(name, source, by := [], method := 'cart', visit := [], joint := [], predictors := NULL, minbucket := 5, smoothing := NULL, groups := 20, exclude := [0], bounds := NULL, bounds_where := NULL, non_negative := [], round_to := NULL, redraws := 3, derived := NULL, train_rows := NULL, max_categories := NULL, count_zero := true, weight := NULL, near_constant := true, unique_copies := NULL, proper := false, replace := false, seed := NULL) -> TABLE
 --| Fits a model of synthetic records and stores it in the database: records can be drawn later, without the source.
 --|

@@ -24,7 +24,7 @@ from sdcduck.cli.terminal import Engine, one_line_errors, opened
 from sdcduck.errors import SDCError, unknown
 from sdcduck.gateway import tls
 from sdcduck.gateway.postgres.server import Options
-from sdcduck.gateway.serving import ENDED, Ports, open_file
+from sdcduck.gateway.serving import ENDED, Following, Ports, check_next, open_file
 from sdcduck.gateway.serving import serve as serve_clients
 from sdcduck.gateway.shared_state import FlightOptions, Limits, SharedState, is_loopback
 from sdcduck.gateway.tls import Certificate
@@ -92,8 +92,9 @@ def serve(
     that speak Arrow Flight SQL (ADBC) get whole columns, under the same users and limits. Users come from the database
     (sdcduck user add). The file is held for reading: nobody can write to it until the gateway ends (Ctrl-C, SIGTERM).
     On an address that others can reach, connections are encrypted, with a certificate made at the start unless you give
-    one; SIGHUP has it read yours again. What happens is told on standard error, one line of JSON each. Where DuckDB
-    ends the database after an error of its own, the gateway ends with exit code 70: have it started again.
+    one; SIGHUP has it read yours again, and change over to a file that was put in the place of the one served. What
+    happens is told on standard error, one line of JSON each. Where DuckDB ends the database after an error of its own,
+    the gateway ends with exit code 70: have it started again.
     """
     with one_line_errors():
         certificate = _tls(host, tls_cert, tls_key, off=no_tls)
@@ -106,11 +107,14 @@ def serve(
         flight = None if flight_port is None else FlightOptions(host, flight_port, certificate, idle, issuer=issuer)
         # What the engine puts into files where memory is short are records, and nobody else's to read.
         os.umask(os.umask(0o077) | 0o077)
-        opened = open_file(
-            file, Limits(user_connections, seconds, rows), connections=connections, memory=memory,
-            log=_audit_log(log, log_quota, log_size), custodian_raw=custodian_raw, plans_only=plans_only,
-            allow_dirs=allow_dir or [], records=records,
+        written = _audit_log(log, log_quota, log_size)
+        opening = partial(
+            open_file, file, Limits(user_connections, seconds, rows), connections=connections, memory=memory,
+            log=written, custodian_raw=custodian_raw, plans_only=plans_only, allow_dirs=allow_dir or [],
+            records=records,
         )  # fmt: skip
+        following = Following(partial(check_next, file, written, custodian_raw=custodian_raw), opening)
+        opened = opening()
         _log_to_standard_error()
 
         def ready(ports: Ports) -> None:
@@ -119,7 +123,7 @@ def serve(
 
         metrics, renew = (metrics_host, metrics_port or 0), _renewing(certificate, tls_cert, tls_key)
         page = None if metrics_port is None else metrics
-        serving = serve_clients(opened, options, ready, flight=flight, metrics=page, renew=renew)
+        serving = serve_clients(opened, options, ready, flight=flight, metrics=page, renew=renew, following=following)
         _run(serving, at_once=flight is not None, code=lambda: ENDED if opened.ending.is_over else 0)
 
 

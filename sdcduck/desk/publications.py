@@ -81,8 +81,24 @@ def pattern(asked: Asked) -> Posted:
     """Suppress it, and show the cells."""
     draft, rules = drafted(asked), rules_of(asked.form)
     statement = call("sdc_suppress", draft.query, **rules)
-    about = {"draft": draft, "rules": rules}
+    about = {"draft": draft, "rules": rules, "outside": _outside(asked, draft)}
     return asked.begin(Work("pattern", f"Pattern of {draft.name}", statement, asked.form, (draft.table,), about=about))
+
+
+def _outside(asked: Asked, draft: Draft) -> list[tuple[str, str, int]]:
+    """The dimensions whose values lie in others, these, and how many records have the first and not the second.
+
+    A code that is not in the hierarchy has no level above it: its records are in the total, and in none of the levels.
+    """
+    pairs = draft.pairs
+    if not pairs:
+        return []
+    counted = ", ".join(
+        f"count(*) FILTER ({identifier(low)} IS NOT NULL AND {identifier(above)} IS NULL) AS c{place}"
+        for place, (low, above) in enumerate(pairs)
+    )
+    [row] = asked.reading.rows(f"SELECT {counted} FROM {identifier(draft.table)}")
+    return [(*pair, int(row[f"c{place}"])) for place, pair in enumerate(pairs) if row[f"c{place}"]]
 
 
 def compare(asked: Asked) -> Posted:

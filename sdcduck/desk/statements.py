@@ -92,6 +92,13 @@ class Draft:
         return cls(form.one("publication"), form.one("table"), dimensions, measures, nested, within)
 
     @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """Each dimension whose values lie in those of another, and this one."""
+        if self.nested:
+            return [(low, above) for above, low in itertools.pairwise(self.dimensions)]
+        return list(self.within.items())
+
+    @property
     def count(self) -> str:
         """What the number of records is called: n, unless a column is."""
         taken = {folded(name) for name in (*self.dimensions, *self.measures)}

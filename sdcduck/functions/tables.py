@@ -1657,6 +1657,16 @@ def synth_table(
     """Synthetic counts: each cell drawn from a law whose mean is the count of the cell."""
 
 
+@table_function("sdc_synth_tables")
+def synth_tables(
+    con: DuckDBPyConnection, /, source: str, id: str, children: Mapping[str, Any], rows: int | None = None,
+    minbucket: int = 5, smoothing: str | None = None, max_categories: int | None = None,
+    unique_copies: bool | None = None, details: bool = False, seed: int | None = None
+) -> DuckDBPyRelation:
+    """Several tables synthesised together: parents, such as households, and lists of their children, such as
+    persons."""
+
+
 @table_function("sdc_t_closeness")
 def t_closeness(
     con: DuckDBPyConnection, /, source: str, keys: Sequence[str] = (), sensitive: str | None = None,
@@ -1940,10 +1950,10 @@ __all__ = [
     "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "survival_table",
     "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",
     "synth_dp_budgets", "synth_dp_ledger", "synth_dp_preflight", "synth_dp_statement", "synth_equal_weights",
-    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "t_closeness",
-    "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records", "text_mask",
-    "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows", "trips_grid",
-    "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
+    "synth_model", "synth_models", "synth_moments", "synth_records", "synth_replicas", "synth_table", "synth_tables",
+    "t_closeness", "t_closeness_classes", "table_risk_utility", "tau", "tau_observed", "tcap", "tcap_records",
+    "text_mask", "text_risk", "text_risk_documents", "trend_concordance", "trips_check", "trips_ends", "trips_flows",
+    "trips_grid", "trips_leakage", "trips_quality", "trips_synthesize", "tstr", "tune", "unique_share", "unprotect",
     "unsafe_combinations", "users", "utility_columns", "utility_profile", "utility_regression", "utility_tables",
     "write_table", "write_tau_argus",
 ]

@@ -90,9 +90,33 @@ def open_file(
         accounts, roles, path.stem, limits, ConnectionSlots(connections, limits.connections), salts=salts,
         is_replaced=lambda: _identity(path) != served,
     )  # fmt: skip
-    for role in roles.values():
-        role.guard.audit.heard = opened.counts.question
+    opened.count_questions()
     return opened
+
+
+def check_next(path: Path, log: AuditLog | None, *, custodian_raw: bool) -> None:
+    """That a file can take the place of the one that is served, as far as that can be seen beside it.
+
+    It is looked at under another name: DuckDB has the one that is served under this.
+
+    Raises:
+        SDCError: it has no users, or no policies, or is no such database.
+    """
+    beside = path.with_name(f".{path.name}.next")
+    try:
+        beside.unlink(missing_ok=True)
+        beside.hardlink_to(path)
+        accounts, _ = _accounts(beside)
+        with duckdb.connect(str(beside), read_only=True) as con:
+            [(policies,)] = con.execute("SELECT count(*) FROM sdc.policies").fetchall()
+    except (OSError, duckdb.Error) as problem:
+        raise SDCError(str(problem).splitlines()[0]) from None
+    finally:
+        beside.unlink(missing_ok=True)
+    if not policies:
+        raise SDCError("the database has no policies")
+    if custodian_raw:
+        _check_custodians(accounts, log)
 
 
 def _identity(path: Path) -> tuple[int, int] | None:
@@ -136,6 +160,14 @@ def _check_custodians(accounts: Mapping[str, Account], log: AuditLog | None) -> 
 
 
 @dataclass(frozen=True)
+class Following:
+    """Another file that stands under the name of the one served: whether it can be, and how it is opened."""
+
+    check: Callable[[], None]
+    open: Callable[[], SharedState]
+
+
+@dataclass(frozen=True)
 class Ports:
     """Where the gateway listens; None: not for that."""
 
@@ -152,6 +184,7 @@ async def serve(
     flight: FlightOptions | None = None,
     metrics: tuple[str, int] | None = None,
     renew: Callable[[], None] | None = None,
+    following: Following | None = None,
 ) -> None:
     """Serve until the process is told to end; then, or where it cannot begin, the file is free again.
 
@@ -163,9 +196,10 @@ async def serve(
         flight: where Arrow Flight SQL is spoken; None: nowhere.
         metrics: address and port of the page with the metrics; None: there is none.
         renew: reads the certificate again, when the process is told to (SIGHUP); None: there is none to read.
+        following: changes over to another file that stands under the name of the one served, then; None: it is kept.
     """
     try:
-        await _served(opened, options, ready, flight, metrics, renew)
+        await _served(opened, options, ready, flight, metrics, renew, following)
     finally:
         opened.close()
 
@@ -177,6 +211,7 @@ async def _served(
     flight: FlightOptions | None,
     metrics: tuple[str, int] | None,
     renew: Callable[[], None] | None,
+    following: Following | None,
 ) -> None:
     served = Gateway(opened, options)
     port = await served.start()
@@ -186,7 +221,8 @@ async def _served(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
         loop.add_signal_handler(number, over.set)
-    loop.add_signal_handler(signal.SIGHUP, _told_to_read_again, opened, renew)
+    over_to = _Change(opened, served, following if flight is None else None, over)
+    loop.add_signal_handler(signal.SIGHUP, _told_to_read_again, opened, renew, over_to.begin)
     opened.ending.tell(lambda: loop.call_soon_threadsafe(over.set))
     stop_listening = when_ended(opened.ending.say)
     try:
@@ -196,6 +232,7 @@ async def _served(
         await over.wait()
         if opened.ending.is_over:
             note("database ended", exit=ENDED)
+        await over_to.ended()
     finally:
         stop_listening()
         if page is not None:
@@ -206,11 +243,53 @@ async def _served(
             await served.stop()
 
 
-def _told_to_read_again(opened: SharedState, renew: Callable[[], None] | None) -> None:
-    """Reads the certificate again, and says where a restart is needed beside it."""
+class _Change:
+    """Changes over to another file, once at a time."""
+
+    def __init__(self, opened: SharedState, served: Gateway, following: Following | None, over: asyncio.Event) -> None:
+        self._opened, self._served, self._following, self._over = opened, served, following, over
+        self._running: asyncio.Task[None] | None = None
+
+    def begin(self) -> None:
+        """Now, if it does not already."""
+        if self._following is None:
+            note("file kept", why="with Arrow Flight SQL, users, policies and records are those of the start: restart")
+        elif self._running is None or self._running.done():
+            self._running = asyncio.create_task(self._run(self._following))
+
+    async def ended(self) -> None:
+        """Wait for its end.
+
+        Raises:
+            SDCError: the file before is closed, and the next one cannot be served.
+        """
+        if self._running is not None:
+            await self._running
+
+    async def _run(self, following: Following) -> None:
+        try:
+            await asyncio.to_thread(following.check)
+        except SDCError as problem:
+            note("file kept", why=str(problem))
+            return
+
+        async def change() -> None:
+            await asyncio.to_thread(self._opened.close)
+            self._opened.take(await asyncio.to_thread(following.open))
+
+        try:
+            await self._served.change_over(change)
+        except BaseException:
+            self._over.set()
+            raise
+        note("file read again", users=len(self._opened.accounts))
+
+
+def _told_to_read_again(opened: SharedState, renew: Callable[[], None] | None, change_over: Callable[[], None]) -> None:
+    """Reads the certificate again, and changes over to the file that stands under the name by now."""
     _renewed(renew)
     if opened.is_replaced():
-        note("file kept", why="users, policies and records are those of the file of the start: restart for the new one")
+        change_over()
 
 
 def _renewed(renew: Callable[[], None] | None) -> None:

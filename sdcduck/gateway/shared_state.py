@@ -152,7 +152,7 @@ class Ending:
         return self._over.is_set()
 
 
-@dataclass(frozen=True)
+@dataclass
 class SharedState:
     """What stands behind every door.
 
@@ -180,7 +180,20 @@ class SharedState:
         """What a user asks."""
         return self.roles[folded(account.role)]
 
+    def take(self, other: SharedState) -> None:
+        """Serve what another state does, with the counts and limits that there are."""
+        self.accounts, self.roles, self.salts, self.is_replaced = (
+            other.accounts, other.roles, other.salts, other.is_replaced,
+        )  # fmt: skip
+        self.count_questions()
+
+    def count_questions(self) -> None:
+        """Have all questions counted."""
+        for role in self.roles.values():
+            role.guard.audit.heard = self.counts.question
+
     def close(self) -> None:
         """Nobody asks any more: the file is free again."""
         for role in self.roles.values():
             role.close()
+        self.roles = {}

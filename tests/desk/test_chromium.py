@@ -29,8 +29,9 @@ def test_the_address_of_the_terminal_leads_in(browser: Browser, tmp_path: Path) 
     assert '<a href="/table?name=people">people</a>' in shown
 
 
-def test_a_page_is_drawn_375_pixels_wide(browser: Browser, tmp_path: Path) -> None:
+@pytest.mark.parametrize("page", ["/tables/new?table=people", "/hierarchy?table=people&column=region"])
+def test_a_page_is_drawn_375_pixels_wide(browser: Browser, tmp_path: Path, page: str) -> None:
     picture = tmp_path / "page.png"
-    address = f"{browser.base}/tables/new?table=people&token={browser.token}"
+    address = f"{browser.base}{page}&token={browser.token}"
     chromium(tmp_path, f"--screenshot={picture}", "--window-size=375,900", address)
     assert picture.read_bytes().startswith(b"\x89PNG")

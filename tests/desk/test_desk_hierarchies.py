@@ -136,6 +136,24 @@ def test_missing_values_are_no_codes_and_a_page_has_so_many(made: Path, tmp_path
         assert "more than 10,000 codes" in answer.page.text
 
 
+def test_records_without_a_level_are_counted_before_publishing(made: Path, tmp_path: Path) -> None:
+    file = tmp_path / "register.duckdb"
+    shutil.copy(made, file)
+    fields = [("table", "people_by_region"), ("publication", "halves"), ("dimension", "region_1"), ("dimension", "region"),
+              ("lies_in.region", "region_1"), ("max_count", "1")]  # fmt: skip
+    with running(file) as browser:
+        assert use(browser, TREE).status == 200
+        assert "and no region_1" not in browser.finished(browser.post("/tables/pattern", fields)).page.text
+    with sdcduck.connect(file, secret=EXAMPLE_SECRET) as con:  # who came after the hierarchy was made
+        con.execute("INSERT INTO people BY NAME SELECT 1000 + range AS person_id, 'West' AS region FROM range(3)")
+        con.execute("INSERT INTO people BY NAME SELECT 1003 AS person_id")  # and one whose region nobody knows
+    with running(file) as browser:
+        for sets in ("all", "nested"):
+            pattern = browser.finished(browser.post("/tables/pattern", [*fields, ("sets", sets)]))
+            assert_usable(pattern)
+            assert "3 records have a region and no region_1" in pattern.page.text
+
+
 def test_odd_names_have_hierarchies(made: Path, tmp_path: Path) -> None:
     file = tmp_path / "register.duckdb"
     shutil.copy(made, file)

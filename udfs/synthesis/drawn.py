@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
-from sdcduck.methods.synthesis.copies import MOST_ALIKE, MOST_DRAWS, among, codes_of_results, too_many, without_noise
+from sdcduck.methods.synthesis.copies import MOST_DRAWS, Drawn, codes_of_results, draw_again, too_many
 from sdcduck.methods.synthesis.records import (
     CLIPPED,
     Model,
@@ -24,33 +24,13 @@ from sdcduck.methods.synthesis.records import (
     stratum_of,
 )
 from sdcduck.methods.synthesis.trees import INFINITY, MINUS_INFINITY, NAN, NULL
+from sdcduck.quoting import identifier, literal
 from sdcduck.udfs.synthesis.columns import LARGEST
-from sdcduck.udfs.synthesis.plan import (
-    Output,
-)
+from sdcduck.udfs.synthesis.plan import Output, bounded_by_rules
 
 Dictionary: TypeAlias = NDArray[Any] | pa.Array
 """The distinct values of a column, in the order of their codes."""
 _BLOCK, _BLOCKS_KEPT = 2**15, 4
-_NEXT_DRAW = 2**40  # what lies between the random streams of two draws of a record: more than there are records
-
-
-@dataclass(frozen=True)
-class Drawn:
-    """Records that have been drawn: what they are, whether they were chosen, what `draw` says of them, and whether they
-    equal an original record that is unique."""
-
-    codes: NDArray[np.int32]
-    chosen: NDArray[np.bool_]
-    results: NDArray[np.float64]
-    changed: NDArray[np.uint8]
-    different: NDArray[np.int32]
-    copies: NDArray[np.bool_]
-
-    @property
-    def arrays(self) -> tuple[NDArray[Any], ...]:
-        """All of it, record by record."""
-        return self.codes, self.chosen, self.results, self.changed, self.different, self.copies
 
 
 @dataclass
@@ -103,7 +83,7 @@ class Generator:
             while len(self.blocks) > _BLOCKS_KEPT:
                 self.blocks.popitem(last=False)
             drawn = drawing.result()
-        return Drawn(*(array[numbers - block * _BLOCK] for array in drawn.arrays))
+        return drawn.of(numbers - block * _BLOCK)
 
     def _begin(self, block: int, *, beside: bool) -> None:
         """Draw a block: now, or in a thread beside, which the interpreter waits for at its end."""
@@ -123,63 +103,60 @@ class Generator:
     def _draw(self, numbers: NDArray[np.int64]) -> Drawn:
         model = self.model
         if self.kept is None:
+            begin = model.strata_codes.reshape(len(model.strata_sizes), -1)
             strata = stratum_of(model, numbers, self.rows)
-            codes = model.strata_codes.reshape(len(model.strata_sizes), -1)[strata].copy()
-            chosen, streams = np.ones(len(numbers), bool), numbers
+            codes, streams = begin[strata], numbers
         else:
             assert self.strata is not None
-            assert self.chosen is not None
             assert self.numbers is not None
-            codes, strata = self.kept[numbers].copy(), self.strata[numbers]
-            chosen, streams = self.chosen[numbers], self.numbers[numbers]
-        result = draw(model, streams, strata, codes, chosen, self.stream, self.redraws)
-        drawn = Drawn(codes, chosen, *result, np.zeros(len(numbers), bool))
-        if self.uniques is not None and (self.details or not self.unique_copies):
-            self._draw_again(drawn, strata, numbers)
+            codes, strata, streams = self.kept[numbers], self.strata[numbers], self.numbers[numbers]
+        chosen = self.chosen_of(numbers)
+
+        def some(rows: NDArray[np.int64], after: int) -> Drawn:
+            new = codes[rows]
+            results = draw(model, streams[rows] + after, strata[rows], new, chosen[rows], self.stream, self.redraws)
+            return Drawn(new, *results, np.zeros(len(rows), bool))
+
+        if self.uniques is None or not (self.details or not self.unique_copies):
+            return some(np.arange(len(numbers)), 0)
+        values = self.values()
+        drawn = draw_again(
+            model, some, lambda _, new: codes_of_results(new.codes, new.results, new.changed, values), len(numbers),
+            self.uniques, 1 if self.unique_copies else MOST_DRAWS,
+        )  # fmt: skip
+        if self.unique_copies is False:
+            refuse_copies(drawn)
         return drawn
+
+    def draw_all(self) -> Drawn:
+        """All records, at once."""
+        return self._draw(np.arange(self.rows)) if self.rows else Drawn.empty(0, len(self.outputs))
+
+    def chosen_of(self, numbers: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the records are drawn; the others stay as they are."""
+        return np.ones(len(numbers), bool) if self.chosen is None else self.chosen[numbers]
 
     def settle(self) -> None:
         """Decide whether copies of unique records are drawn again, where that is left open."""
-        if self.unique_copies is None and self.uniques is not None:
-            many = too_many(self.model, self.uniques, self._values(), self.redraws)
+        if self.unique_copies is None and self.uniques is not None and self.rows:
+            many = too_many(self.model, self.uniques, self.values(), self.redraws)
             self.unique_copies = True if many else None
 
-    def _values(self) -> list[NDArray[np.float64] | None]:
+    def values(self) -> list[NDArray[np.float64] | None]:
         """The original numbers of the columns that may have others in the end."""
         return [
             known.astype(np.float64) if isinstance(known, np.ndarray) and self.model.treated[place] else None
             for place, known in enumerate(self.dictionaries)
         ]
 
-    def _draw_again(self, drawn: Drawn, strata: NDArray[np.int64], numbers: NDArray[np.int64]) -> None:
-        """Draw records again that equal a unique original one, where they must not, and say which do in the end.
 
-        Raises:
-            SDCError: none may, and it does not come to an end: there is hardly another record that the model can make.
-        """
-        assert self.uniques is not None
-        values, rows = self._values(), np.arange(len(numbers))
-        most = 1 if self.unique_copies else MOST_DRAWS
-        for attempt in range(1, most + 1):
-            final = codes_of_results(drawn.codes[rows], drawn.results[rows], drawn.changed[rows], values)
-            again = among(final, self.uniques)
-            if attempt == 1:
-                alike = without_noise(self.model, drawn.codes[rows])
-            elif attempt <= MOST_ALIKE:
-                again |= (without_noise(self.model, drawn.codes[rows]) != alike).any(axis=1)
-            rows, alike = rows[again], alike[again]
-            if not len(rows):
-                return
-            if attempt == most:
-                break
-            codes = self.model.strata_codes.reshape(len(self.model.strata_sizes), -1)[strata[rows]].copy()
-            streams, chosen = numbers[rows] + attempt * _NEXT_DRAW, np.ones(len(rows), bool)
-            new = draw(self.model, streams, strata[rows], codes, chosen, self.stream, self.redraws)
-            drawn.codes[rows] = codes
-            drawn.results[rows], drawn.changed[rows], drawn.different[rows] = new
-        if self.unique_copies is not False:
-            drawn.copies[rows] = True
-            return
+def refuse_copies(drawn: Drawn) -> None:
+    """Where no record may equal a unique original one.
+
+    Raises:
+        SDCError: one does: there is hardly another record that the model can make.
+    """
+    if drawn.copies.any():
         raise SDCError(
             "unique_copies := false: some records come out as one of the unique originals again and again; put noise "
             "on the numbers (smoothing := 'density'), round them before (a query in parentheses as source), leave "
@@ -195,8 +172,7 @@ _LOCK = threading.Lock()
 
 def remember(generator: Generator) -> pa.Table:
     """Keep a generator for the statement that reads its records; answers with its handle."""
-    if generator.rows:
-        generator.settle()
+    generator.settle()
     handle = secrets.token_hex(16)
     with _LOCK:
         _GENERATORS[handle] = generator
@@ -227,7 +203,7 @@ def _records(generator: Generator, numbers: NDArray[np.int64]) -> pa.Array:
         _doubles(generator, places["d"], codes, results, changed),
         _whole_numbers(generator, places["i"], codes, results, changed),
         _texts(generator, places["s"], codes),
-        pa.array(drawn.chosen),
+        pa.array(generator.chosen_of(numbers)),
     ]
     if generator.details:
         lists += [
@@ -314,3 +290,62 @@ def _texts(generator: Generator, places: list[int], codes: NDArray[np.int32]) ->
     flat = pa.array((chosen + starts[:-1]).ravel().astype(np.int64), mask=(chosen < 0).ravel())
     texts = pa.concat_arrays([pa.array([], pa.string()), *(d for d in dictionaries if d is not None)])
     return _list(texts.take(flat), len(codes))
+
+
+COPY, SMOOTHED = "unique_copy", "smoothed"
+"""Columns of the details."""
+_CHUNK = 2048  # records that DuckDB handles at a time
+
+
+def select_drawn(
+    outputs: Sequence[Output], drawn: Sequence[int], bounded: Sequence[int], *, partial: bool, details: bool
+) -> str:
+    """The statement that draws the records and gives the columns their types."""
+    inner, final, bounding = [], [], []
+    ruled = {place: f"({bounded_by_rules(output)})" for place, output in enumerate(outputs) if output.rules}
+    for kind, places in places_by_kind(outputs, partial=partial).items():
+        for at, place in enumerate(places):
+            output = outputs[place]
+            value = output.encoding.decoded(f"_sdc_r.{kind}[{at + 1}]")
+            name = identifier(f"_sdc_kept_{place}") if output.derived is not None else identifier(output.name)
+            inner.append(f"{value} AS {name}")
+    for place, output in enumerate(outputs):
+        name = identifier(output.name)
+        if output.derived is None:
+            final.append(name)
+            if place in ruled:
+                # What stays as it is, is not bounded either.
+                kept = f"CASE WHEN _sdc_chosen THEN {ruled[place]} ELSE {name} END" if partial else ruled[place]
+                bounding.append(f"{kept} AS {name}")
+        else:
+            made = f"({output.derived})::{output.sql_type}"
+            kept = f"CASE WHEN _sdc_chosen THEN {made} ELSE _sdc_kept_{place} END" if partial else made
+            final.append(f"{kept} AS {name}")
+    inner.append("_sdc_r.chosen AS _sdc_chosen")
+    if details:
+        for what, list_of, shown in (("ldiv", "diversity", drawn), ("clipped", "clipped", bounded)):
+            for place in shown:
+                name = identifier(f"{what}_{outputs[place].name}")
+                inner.append(f"_sdc_r.{list_of}[{place + 1}] AS {identifier(f'_sdc_{what}_{place}')}")
+                if what == "clipped" and place in ruled:
+                    column = identifier(outputs[place].name)
+                    bounding.append(
+                        f"_sdc_clipped_{place} OR _sdc_chosen AND {ruled[place]} IS DISTINCT FROM {column} "
+                        f"AS _sdc_clipped_{place}"
+                    )
+                final.append(f"{identifier(f'_sdc_{what}_{place}')} AS {name}")
+        if not partial:
+            inner += ["_sdc_r.copy AS _sdc_copy", "_sdc_r.changed AS _sdc_changed"]
+            listed = ", ".join(literal(output.name) for output in outputs)
+            final += [f"_sdc_copy AS {COPY}", f"list_where([{listed}], _sdc_changed) AS {SMOOTHED}"]
+    # A range that another table gives the length of is made at once, and handed out from its end: so it is one of
+    # chunks, whose numbers are made as they are needed.
+    within = f"SELECT * REPLACE ({', '.join(bounding)}) FROM (" if bounding else ""
+    return (
+        f"SELECT {', '.join(final)} FROM ({within}SELECT {', '.join(inner)} FROM ("
+        "SELECT _sdc_synth_draw(model, number) AS _sdc_r FROM ("
+        f"SELECT model, unnest(range(first, least(first + {_CHUNK}, records))) AS number FROM ("
+        f"SELECT model, records, (chunks - 1 - chunk) * {_CHUNK} AS first FROM ("
+        f"SELECT model, records, (records + {_CHUNK - 1}) // {_CHUNK} AS chunks FROM {{rows}}) _sdc_m, "
+        f"range(chunks) _sdc_t(chunk))))){')' if bounding else ''}"
+    )

@@ -58,7 +58,7 @@ class Encoded:
         return Encoded(Column(renewed, len(used), values), taken)
 
 
-def _encode(values: pa.ChunkedArray, how: Encoding) -> Encoded:
+def encode(values: pa.ChunkedArray, how: Encoding) -> Encoded:
     """Codes of the values: places among the distinct ones, which are sorted."""
     kind = how.kind
     if kind in ("s", "t"):
@@ -101,7 +101,7 @@ def _read(session: Session, plan: Plan) -> tuple[list[Encoded | None], NDArray[n
     table = arrow(reads(session.cursor()), f"SELECT {', '.join(shown)}, {condition} AS chosen FROM {plan.relation.sql}")
     columns: list[Encoded | None] = [None] * len(plan.outputs)
     for place in needed:
-        columns[place] = _encode(table[f"c{place}"], plan.outputs[place].encoding)
+        columns[place] = encode(table[f"c{place}"], plan.outputs[place].encoding)
     return columns, table["chosen"].combine_chunks().to_numpy(zero_copy_only=False)
 
 
@@ -124,7 +124,7 @@ def _counted(column: Column, training: NDArray[np.int64]) -> tuple[NDArray[np.in
     return used, counts[used]
 
 
-def _treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int64]) -> dict[int, Treatment]:
+def treatments(plan: Plan, columns: Sequence[Column], training: NDArray[np.int64]) -> dict[int, Treatment]:
     """What is done to the numbers after their draw."""
     found = {}
     for place in plan.visit:
@@ -190,7 +190,7 @@ def _in_order_of_size(plan: Plan, columns: Sequence[Column], training: NDArray[n
     return replace(plan, visit=visit, predictors=predictors)
 
 
-def _checked_categories(plan: Plan, columns: Sequence[Encoded | None]) -> dict[int, int]:
+def checked_categories(plan: Plan, columns: Sequence[Encoded | None]) -> dict[int, int]:
     """How many different texts each column may have to be a predictor; what is drawn must not have more."""
     most = {}
     for place, column in enumerate(columns):
@@ -239,7 +239,7 @@ def fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> 
     """Read the records and fit the model."""
     encoded, chosen = _read(session, plan)
     stream = stream_of(session.secret(), PURPOSE, plan.seed)
-    most = _checked_categories(plan, encoded)
+    most = checked_categories(plan, encoded)
     count = len(chosen)
     present = [column for column in encoded if column is not None]
     order = canonical_order([column.column for column in present]) if count else np.empty(0, np.int64)
@@ -276,7 +276,7 @@ def fitted(session: Session, plan: Plan, rows: int | None, *, details: bool) -> 
             records[with_replacement(stream, len(records), _PROPER + place)] for place, records in enumerate(strata)
         ]
     model = fit(
-        columns, plan.visit, predictors, strata, plan.by, _treatments(plan, columns, training), method=plan.method,
+        columns, plan.visit, predictors, strata, plan.by, treatments(plan, columns, training), method=plan.method,
         smallest_leaf=plan.smallest_leaf, count_zero=plan.count_zero, joint=plan.joint,
         near_constant=plan.near_constant, methods=plan.methods, check=shown_checkpoint(),
     )  # fmt: skip

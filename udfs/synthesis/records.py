@@ -23,18 +23,26 @@ from sdcduck.functions.registry import Family, Rows, Scalar, Session
 from sdcduck.methods.synthesis.records import (
     Model,
 )
-from sdcduck.quoting import folded, identifier, literal
+from sdcduck.quoting import folded
 from sdcduck.udfs.arguments import needed, whole
 from sdcduck.udfs.seeds import need_seed_or_secret, stream_of
-from sdcduck.udfs.synthesis import measures, weights
-from sdcduck.udfs.synthesis.drawn import DRAWN, Dictionary, Generator, drawn_records, places_by_kind, remember
+from sdcduck.udfs.synthesis import families, measures, weights
+from sdcduck.udfs.synthesis.drawn import (
+    COPY,
+    DRAWN,
+    SMOOTHED,
+    Dictionary,
+    Generator,
+    drawn_records,
+    remember,
+    select_drawn,
+)
 from sdcduck.udfs.synthesis.fitted import PURPOSE, fitted
 from sdcduck.udfs.synthesis.plan import (
     ARGUMENT_DEFAULTS,
     ARGUMENT_NAMES,
     Output,
     Rule,
-    bounded_by_rules,
     read_plan,
 )
 
@@ -83,64 +91,6 @@ class Header:
         )  # fmt: skip
 
 
-_COPY, _SMOOTHED = "unique_copy", "smoothed"  # of the details
-_CHUNK = 2048  # records that DuckDB handles at a time
-
-
-def _select(
-    outputs: Sequence[Output], drawn: Sequence[int], bounded: Sequence[int], *, partial: bool, details: bool
-) -> str:
-    """The statement that draws the records and gives the columns their types."""
-    inner, final, bounding = [], [], []
-    ruled = {place: f"({bounded_by_rules(output)})" for place, output in enumerate(outputs) if output.rules}
-    for kind, places in places_by_kind(outputs, partial=partial).items():
-        for at, place in enumerate(places):
-            output = outputs[place]
-            value = output.encoding.decoded(f"_sdc_r.{kind}[{at + 1}]")
-            name = identifier(f"_sdc_kept_{place}") if output.derived is not None else identifier(output.name)
-            inner.append(f"{value} AS {name}")
-    for place, output in enumerate(outputs):
-        name = identifier(output.name)
-        if output.derived is None:
-            final.append(name)
-            if place in ruled:
-                # What stays as it is, is not bounded either.
-                kept = f"CASE WHEN _sdc_chosen THEN {ruled[place]} ELSE {name} END" if partial else ruled[place]
-                bounding.append(f"{kept} AS {name}")
-        else:
-            made = f"({output.derived})::{output.sql_type}"
-            kept = f"CASE WHEN _sdc_chosen THEN {made} ELSE _sdc_kept_{place} END" if partial else made
-            final.append(f"{kept} AS {name}")
-    inner.append("_sdc_r.chosen AS _sdc_chosen")
-    if details:
-        for what, list_of, shown in (("ldiv", "diversity", drawn), ("clipped", "clipped", bounded)):
-            for place in shown:
-                name = identifier(f"{what}_{outputs[place].name}")
-                inner.append(f"_sdc_r.{list_of}[{place + 1}] AS {identifier(f'_sdc_{what}_{place}')}")
-                if what == "clipped" and place in ruled:
-                    column = identifier(outputs[place].name)
-                    bounding.append(
-                        f"_sdc_clipped_{place} OR _sdc_chosen AND {ruled[place]} IS DISTINCT FROM {column} "
-                        f"AS _sdc_clipped_{place}"
-                    )
-                final.append(f"{identifier(f'_sdc_{what}_{place}')} AS {name}")
-        if not partial:
-            inner += ["_sdc_r.copy AS _sdc_copy", "_sdc_r.changed AS _sdc_changed"]
-            listed = ", ".join(literal(output.name) for output in outputs)
-            final += [f"_sdc_copy AS {_COPY}", f"list_where([{listed}], _sdc_changed) AS {_SMOOTHED}"]
-    # A range that another table gives the length of is made at once, and handed out from its end: so it is one of
-    # chunks, whose numbers are made as they are needed.
-    within = f"SELECT * REPLACE ({', '.join(bounding)}) FROM (" if bounding else ""
-    return (
-        f"SELECT {', '.join(final)} FROM ({within}SELECT {', '.join(inner)} FROM ("
-        "SELECT _sdc_synth_draw(model, number) AS _sdc_r FROM ("
-        f"SELECT model, unnest(range(first, least(first + {_CHUNK}, records))) AS number FROM ("
-        f"SELECT model, records, (chunks - 1 - chunk) * {_CHUNK} AS first FROM ("
-        f"SELECT model, records, (records + {_CHUNK - 1}) // {_CHUNK} AS chunks FROM {{rows}}) _sdc_m, "
-        f"range(chunks) _sdc_t(chunk))))){')' if bounding else ''}"
-    )
-
-
 def plan_synth_records(
     session: Session, text: str | None, columns: list[str] | None, rows: int | None, subset: str | None,
     share: float | None, details: bool | None, model: str | None, seed: int | None, *common: Any,
@@ -169,7 +119,7 @@ def plan_synth_records(
     _check_detail_names(plan.outputs, plan.visit, bounded, partial=plan.partial, details=bool(details))
     return Rows(
         lambda: remember(fitted(session, plan, rows, details=bool(details))),
-        _select(plan.outputs, plan.visit, bounded, partial=plan.partial, details=bool(details)),
+        select_drawn(plan.outputs, plan.visit, bounded, partial=plan.partial, details=bool(details)),
     )
 
 
@@ -180,7 +130,7 @@ def _check_detail_names(
         return
     taken = {folded(output.name) for output in outputs}
     made = [f"ldiv_{outputs[p].name}" for p in drawn] + [f"clipped_{outputs[p].name}" for p in bounded]
-    for name in made if partial else [*made, _COPY, _SMOOTHED]:
+    for name in made if partial else [*made, COPY, SMOOTHED]:
         if folded(name) in taken:
             raise SDCError(f"a column called '{name}' is also one of the details; give it another name in a query")
 
@@ -284,7 +234,7 @@ def _from_stored(session: Session, name: str, rows: int | None, seed: int | None
         return remember(generator)
 
     _check_detail_names(header.outputs, header.drawn, header.bounded, partial=False, details=details)
-    return Rows(load, _select(header.outputs, header.drawn, header.bounded, partial=False, details=details))
+    return Rows(load, select_drawn(header.outputs, header.drawn, header.bounded, partial=False, details=details))
 
 
 def plan_drop_synth_model(session: Session, name: str | None) -> Rows:
@@ -314,6 +264,7 @@ FAMILY = Family(
             ("source", "columns", "rows", "subset", "share", "details", "model", "seed", *ARGUMENT_NAMES),
         ),
         planner(plan_synth_model, order=("name", "source", "seed", "replace", *ARGUMENT_NAMES)),
+        families.PLANNER,
         weights.PLANNER,
         *measures.PLANNERS,
     ),

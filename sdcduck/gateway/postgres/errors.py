@@ -70,6 +70,7 @@ def named(statement: str, place: int, of: int) -> Iterator[None]:
 
 CANCELLED = PostgresError("57014", "canceling statement due to user request")
 SHUTDOWN = PostgresError("57P01", "terminating connection: the gateway is stopped", fatal=True)
+CHANGED = PostgresError("57P01", "terminating connection: what is served has changed; connect again", fatal=True)
 IDLE = PostgresError("57P05", "terminating connection due to idle-session timeout", fatal=True)
 FAILED_TRANSACTION = PostgresError(
     "25P02", "current transaction is aborted, commands ignored until end of transaction block"

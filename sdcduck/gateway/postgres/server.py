@@ -6,7 +6,7 @@ import asyncio
 import secrets
 import ssl
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -62,6 +62,7 @@ class _Guest:
     session: Session | None = None
     user: str = ""
     since: float = 0.0
+    waiting: bool = False
 
 
 class Gateway:
@@ -79,6 +80,8 @@ class Gateway:
         self._server: asyncio.Server | None = None
         self._sweeper: asyncio.Task[None] | None = None
         self._stopping = False
+        self._open = asyncio.Event()
+        self._open.set()
 
     async def start(self) -> int:
         """Listen; the port.
@@ -104,27 +107,43 @@ class Gateway:
     async def stop(self) -> None:
         """Let nobody in any more, send silent clients away, and give the others a while."""
         self._stopping = True
+        self._open.set()
         if self._server is not None:
             self._server.close()
-        for guest in list(self._guests.values()):
-            if guest.session is None or not guest.session.busy:
-                self._send_away(guest, errors.SHUTDOWN)
-        tasks = [guest.task for guest in self._guests.values() if guest.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._options.grace)
-        for guest in list(self._guests.values()):
-            if guest.session is not None:
-                guest.session.stop(errors.SHUTDOWN)
-        tasks = [guest.task for guest in self._guests.values() if guest.task is not None]
-        if tasks:
-            await asyncio.wait(tasks, timeout=self._options.grace)
-        for guest in list(self._guests.values()):
-            guest.connection.abort()
+        await self._send_all_away(errors.SHUTDOWN)
         if self._sweeper is not None:
             self._sweeper.cancel()
             with suppress(asyncio.CancelledError):
                 await self._sweeper
         self._threads.shutdown(wait=True)
+
+    async def change_over(self, change: Callable[[], Awaitable[None]]) -> None:
+        """Send all clients away, change what is served, and only then let in who came meanwhile."""
+        self._open.clear()
+        try:
+            tasks = await self._send_all_away(errors.CHANGED)
+            if tasks:
+                await asyncio.wait(tasks)  # what still runs asks those who are closed next
+            await change()
+        finally:
+            self._open.set()
+
+    async def _send_all_away(self, why: PostgresError) -> list[asyncio.Task[None]]:
+        """All but those who wait to come in: the silent at once, the others after a while. What each had running."""
+        guests = [guest for guest in self._guests.values() if not guest.waiting]
+        tasks = [guest.task for guest in guests if guest.task is not None]
+        for guest in guests:
+            if guest.session is None or not guest.session.busy:
+                self._send_away(guest, why)
+        for _ in range(2):
+            if tasks:
+                await asyncio.wait(tasks, timeout=self._options.grace)
+            for guest in guests:
+                if guest.session is not None and guest.task is not None and not guest.task.done():
+                    guest.session.stop(why)
+        for guest in guests:
+            guest.connection.abort()
+        return tasks
 
     @property
     def running(self) -> int:
@@ -155,6 +174,12 @@ class Gateway:
         connection = guest.connection
         try:
             if self._stopping or self._is_crowded(connection.peer):
+                return
+            if not self._open.is_set():
+                guest.waiting = True
+                await self._open.wait()
+                guest.waiting = False
+            if self._stopping:
                 return
             if await self._admit(process, guest):
                 await self._converse(guest)
@@ -249,8 +274,8 @@ class Gateway:
         while not isinstance(message := await connection.message(), protocol.Terminate):
             await session.answer(message)
             guest.since = loop.time()
-            if self._stopping:
-                raise errors.SHUTDOWN
+            if self._stopping or not self._open.is_set():
+                raise errors.SHUTDOWN if self._stopping else errors.CHANGED
 
     async def _sweep(self) -> None:
         """Send away who has been silent for too long, or does not read what was asked for."""
