@@ -1,4 +1,4 @@
-"""Nine ways to protect the same tables of incomes: what each gives away, and what it loses.
+"""Ten ways to protect the same tables of incomes: what each gives away, and what it loses.
 
 The comparison of Geyer, Tent, Reiffert and Giessing (2022), on a population that is made up here: persons in states,
 districts, municipalities and grid cells, with a total income (x0) and its twelve components. The table to be published
@@ -32,6 +32,8 @@ SHARES = (0.08, 0.065, 0.05, 0.04, 0.03)
 RICH, TAIL, OFTEN = 0.06, 2.0, 5.0
 """So many persons are rich, with incomes of a Pareto law, and have the rare kinds of income so many times as often as
 all do: as in tax records, few persons make up much of the sums."""
+BOUND = 100_000
+"""What a component of an income is taken for at most, where its noise hangs on that; of the total the last limit is."""
 RELEASES = 10
 """Of the methods that change a part of the records: what the one or the other part loses differs much by chance."""
 
@@ -119,11 +121,32 @@ def make_tables(con: duckdb.DuckDBPyConnection, persons: int) -> None:
         CREATE TABLE ckm_mbs AS SELECT ckm.* REPLACE (sdc_mbs(ckm.x, original.n, ckm.n) AS x)
         FROM ckm JOIN original USING (what, area, size_class)
     """)
+    private(con)
     microaggregate(con)
     con.execute("CREATE TABLE flagged AS SELECT * EXCLUDE (record_key), false AS swapped FROM persons")
     synthesise(con, "synth", f"predictors := {KNOWN}, seed := 1")
     without = {name: [other for other in known if other != "size_class"] for name, known in KNOWN.items()}
     synthesise(con, "synth_no_class", f"predictors := {without}, seed := 1")
+
+
+def private(con: duckdb.DuckDBPyConnection) -> None:
+    """The tables of differential privacy: a question for each level, of a count and a sum of each income.
+
+    The noise is normal and as large as a guard would draw it; it follows from a hash here, so that it comes out again.
+    """
+    within = ", ".join(f"least({name}, {LIMITS[-1] if name == 'x0' else BOUND}) AS {name}" for name in INCOMES)
+    con.execute(f"CREATE TABLE bounded AS SELECT * REPLACE ({within}) FROM persons")
+    (noise,) = con.execute(f"SELECT sdc_dp_sigma(1, 1e-8, sqrt(2 * {2 * len(INCOMES)}))").fetchone() or (0.0,)
+    chance = "(md5_number_lower(concat_ws(' ', '{}', what, area, size_class)) % 1000003 + 1)::DOUBLE / 1000004"
+    size, turn, other = (chance.format(which) for which in ("size", "turn", "other"))
+    noise = f"{noise!r}::DOUBLE"
+    far = f"{noise} * sqrt(-2 * ln({size}))"
+    con.execute(f"""
+        CREATE TABLE dp AS SELECT what, area, size_class, greatest(round(n + {far} * cos(2 * pi() * {turn})), 0) AS n,
+            x + if(what LIKE 'x0 %', {LIMITS[-1]}, {BOUND}) * {noise}
+                * sqrt(-2 * ln({other})) * sin(2 * pi() * {turn}) AS x
+        FROM ({cells("bounded")})
+    """)
 
 
 def microaggregate(con: duckdb.DuckDBPyConnection) -> None:
@@ -166,10 +189,10 @@ def synthesise(con: duckdb.DuckDBPyConnection, name: str, arguments: str) -> Non
 METHODS = {
     "ckm": "CKM", "ckm_mbs": "CKM, mean before sum", "shared_each": "MDAV, each income", "shared": "MDAV, all incomes",
     "trs": "TRS", "synth_rand": "Synth(Rand)", "synth_half": "Synth(Half)", "synth_swap": "Synth(Swap)",
-    "synth": "Synth", "synth_no_class": "Synth, no size class",
+    "synth": "Synth", "synth_no_class": "Synth, no size class", "dp": "DP",
 }  # fmt: skip
-NOT_DRAWN = ("Synth, no size class", "MDAV, each income")
-"""More than eight methods are too many colours."""
+NOT_DRAWN = ("Synth, no size class", "MDAV, each income", "DP")
+"""More than eight methods are too many colours, and one is far beyond the map."""
 PARTIAL = ("trs", "synth_rand", "synth_half", "synth_swap")
 
 
@@ -210,7 +233,7 @@ def figures(con: duckdb.DuckDBPyConnection) -> str:
         lines.append(f"{what:21} |    U | Hellinger | R_pert | U_single |    R")
         lines.append("----------------------+------+-----------+--------+----------+-----")
         for method, *numbers in con.execute(FIGURES.format(str(some)[1:-1])).fetchall():
-            U, hellinger, R_pert, U_single, R = (f"{number:.2f}" for number in numbers)
+            U, hellinger, R_pert, U_single, R = (f"{number:.{2 if number < 10 else 0}f}" for number in numbers)
             lines.append(f"{method:21} | {U:>4} | {hellinger:>9} | {R_pert:>6} | {U_single:>8} | {R:>4}")
         lines.append("")
     return "\n".join(lines)

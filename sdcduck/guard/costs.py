@@ -88,6 +88,7 @@ class Charge:
         neighbours: under which relation.
         delta: beside it, for groups that nobody may know.
         normal: whether its noise was normal, of which costs are converted exactly.
+        times: how many questions have cost that.
     """
 
     unit: str
@@ -95,6 +96,7 @@ class Charge:
     neighbours: str
     delta: float = 0.0
     normal: bool = False
+    times: int = 1
 
 
 @dataclass(frozen=True)
@@ -391,7 +393,7 @@ class _Limits(NamedTuple):
     @classmethod
     def after(cls, charges: Sequence[Charge], privacy: Privacy) -> _Limits:
         """The same where more of delta was spent for groups under another policy."""
-        return cls.of(privacy, max(privacy.of_groups, sum(charge.delta for charge in charges)))
+        return cls.of(privacy, max(privacy.of_groups, _deltas_of(charges)))
 
 
 def spent_of(charges: Sequence[Charge], privacy: Privacy, limits: _Limits | None = None) -> float:
@@ -413,10 +415,16 @@ def spent_of(charges: Sequence[Charge], privacy: Privacy, limits: _Limits | None
         harder = charge.neighbours != "replace" and privacy.neighbours == "replace"
         if charge.unit == "epsilon":
             cost *= 2 if harder else 1
-            total += min(cost * cost / 2, cost / order) if privacy.gaussian else cost
+            cost = min(cost * cost / 2, cost / order) if privacy.gaussian else cost
         else:
-            total += (4 if harder else 1) * cost if privacy.gaussian else math.inf
+            cost = (4 if harder else 1) * cost if privacy.gaussian else math.inf
+        total += charge.times * cost
     return total
+
+
+def _deltas_of(charges: Sequence[Charge]) -> float:
+    """What of delta groups that nobody may know have cost."""
+    return sum(charge.times * charge.delta for charge in charges)
 
 
 def epsilons_of(charges: Sequence[Charge], privacy: Privacy, limits: _Limits | None = None) -> float:
@@ -467,7 +475,7 @@ def _left(charges: Sequence[Charge], charge: Charge, privacy: Privacy) -> int:
             found.append(max(0, math.floor((most * (1 + _ROUNDING) - spent) / each)))
     left = max(found, default=0)
     if charge.delta:
-        free = privacy.of_groups * (1 + _ROUNDING) - sum(one.delta for one in charges)
+        free = privacy.of_groups * (1 + _ROUNDING) - _deltas_of(charges)
         left = min(left, max(0, math.floor(free / charge.delta)))
     return left
 
@@ -480,7 +488,7 @@ def standing_of(charges: Sequence[Charge], privacy: Privacy) -> Standing:
         noise = grid_noise()
         of = noise.normal_epsilon_of if privacy.noise == "normal" else noise.epsilon_of
         epsilon = min(epsilon, of(spent, limits.delta))
-    if sum(charge.delta for charge in charges):
+    if _deltas_of(charges):
         epsilon += privacy.epsilon - limits.epsilon
     costs = {
         _of_count(privacy),
@@ -493,7 +501,7 @@ def standing_of(charges: Sequence[Charge], privacy: Privacy) -> Standing:
         beside = _delta_of_question(privacy)
         costs = {replace(charge, delta=beside) for charge in costs}
     left = min(_left(charges, charge, privacy) for charge in costs)
-    return Standing(len(charges), epsilon, privacy.epsilon, left)
+    return Standing(sum(charge.times for charge in charges), epsilon, privacy.epsilon, left)
 
 
 def _of_count(privacy: Privacy) -> Charge:

@@ -42,16 +42,17 @@ def version_of(limited: Limited, register: Path, releases: Sequence[Release]) ->
     texts = {text for release in releases for text in (release.cells, release.totals) if text}
 
     def ask(cursor: duckdb.DuckDBPyConnection) -> list[object]:
-        named = {
-            tuple(folded(str(item.get(part))) for part in ("catalog_name", "schema_name", "table_name"))
-            for text in texts
-            for item in read(cursor, text).items
-            if item.get("type") == "BASE_TABLE"
-        }
+        [(zone,)] = cursor.execute("SELECT current_setting('TimeZone')").fetchall()
         views = cursor.execute(
             "SELECT database_name, schema_name, view_name FROM duckdb_views() WHERE NOT internal ORDER BY ALL"
         ).fetchall()
-        [(zone,)] = cursor.execute("SELECT current_setting('TimeZone')").fetchall()
+        # To read a text takes longer than to see that there is no view that it could name.
+        named = {
+            tuple(folded(str(item.get(part))) for part in ("catalog_name", "schema_name", "table_name"))
+            for text in (texts if views else ())
+            for item in read(cursor, text).items
+            if item.get("type") == "BASE_TABLE"
+        }
         found: list[object] = [zone]
         for view in views:
             if tuple(map(folded, view)) in named:

@@ -17,6 +17,7 @@ import contextlib
 import datetime
 import math
 import threading
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -81,14 +82,18 @@ class _Known:
 
     Attributes:
         now: the time that it was read at, which is never before that of the last line.
+        costs: what was charged and when, each with the login that alone was charged for it; None: all were.
         charged: the keys of questions, each with the login that alone was charged for it; None: all were.
     """
 
     place: Reached | None = None
     now: datetime.datetime = _LONG_AGO
-    costs: list[Line] = field(default_factory=list)
+    costs: list[tuple[datetime.datetime, str | None, Charge]] = field(default_factory=list)
     charged: set[tuple[str, str | None]] = field(default_factory=set)
     drawn: dict[str, Found] = field(default_factory=dict)
+    _times: Counter[tuple[str | None, Charge]] = field(default_factory=Counter)
+    _of: tuple[datetime.datetime | None, int] = (None, 0)
+    """Since when, and how many of the costs, are in it."""
 
     def has_paid(self, key: str, login: str) -> bool:
         """Whether a question costs whoever asks nothing more."""
@@ -97,14 +102,20 @@ class _Known:
     def charges(self, privacy: Privacy, login: str) -> list[Charge]:
         """What counts of what was charged, for whoever asks now.
 
-        Of a login that has a budget of its own, what it was charged, and what all were charged together before.
+        Of a login that has a budget of its own, what it was charged, and what all were charged together before. Costs
+        that are the same are counted as they come, so that a long ledger takes no longer than a short one.
         """
         since = _period(privacy, self.now)[0]
+        if since != self._of[0]:
+            self._times, self._of = Counter(), (since, 0)
+        for time, own, charge in self.costs[self._of[1] :]:
+            if since is None or time >= since:
+                self._times[own, charge] += 1
+        self._of = since, len(self.costs)
         return [
-            charge_of(line)
-            for line in self.costs
-            if (since is None or time_of(line) >= since)
-            and (privacy.ledger == "policy" or line.get("ledger") != "login" or line["login"] == login)
+            replace(charge, times=times)
+            for (own, charge), times in self._times.items()
+            if privacy.ledger == "policy" or own in (None, login)
         ]
 
 
@@ -440,8 +451,9 @@ def _lost(problem: Exception) -> Refused:
 
 def _note(known: _Known, line: Line) -> None:
     if line["kind"] in ("charge", OF_GROUPS):
-        known.costs.append(line)
-        known.charged.add((line["key"], line["login"] if line.get("ledger") == "login" else None))
+        own = line["login"] if line.get("ledger") == "login" else None
+        known.costs.append((time_of(line), own, charge_of(line)))
+        known.charged.add((line["key"], own))
     elif line["kind"] == "drawn":
         of = line.get("appeared") or [None] * len(line["numbers"])
         found = Found(line["numbers"], [None if one is None else Appeared(**one) for one in of])

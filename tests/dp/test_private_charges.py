@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import pytest
 
@@ -135,3 +136,15 @@ def test_noise_under_the_other_relation_costs_twice_the_epsilon() -> None:
     privacy = Privacy(1, 1e-6, 0.5, "replace")
     assert standing_of([Charge("epsilon", 0.3, "add_remove")], privacy).spent == pytest.approx(0.6)
     assert standing_of([Charge("epsilon", 0.3, "replace")], privacy).spent == pytest.approx(0.3)
+
+
+@pytest.mark.parametrize("privacy", [*POLICIES, Privacy(1, 1e-6, 0.5, "replace", private=("town",))])
+def test_what_was_charged_several_times_is_what_that_often_was_charged(privacy: Privacy) -> None:
+    unit = "rho" if privacy.gaussian else "epsilon"
+    delta = 1e-9 if privacy.private else 0.0
+    each = [Charge(unit, cost, "add_remove", delta) for cost in (1e-4, 3e-4)]
+    together = standing_of([replace(charge, times=7) for charge in each], privacy)
+    one_by_one = standing_of(each * 7, privacy)
+    assert together.questions == one_by_one.questions == 14
+    assert together.left == one_by_one.left
+    assert together.spent == pytest.approx(one_by_one.spent, rel=1e-12)

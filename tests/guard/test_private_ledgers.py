@@ -18,6 +18,7 @@ from sdcduck.catalog.chained_file import Line
 from sdcduck.catalog.cost_files import PERIODS, CostFile, period_of
 from sdcduck.errors import SDCError
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.costs import policies_of
 from sdcduck.guard.releases import Releases
 
 pytest.importorskip("opendp")
@@ -200,6 +201,24 @@ def test_each_period_has_a_budget_anew(make: Make, tmp_path: Path, clock: list[d
     number(guard, NOT_ILL, "bob")
     assert len(lines(tmp_path, "charge")) == 3
     assert guard.sql("SHOW sdc_budget").to_pylist()[0]["questions_left"] == 1
+
+
+def test_costs_that_are_the_same_are_one_in_a_long_ledger(make: Make, clock: list[datetime]) -> None:
+    """So that a question takes no longer after thousands of others; in another period they are counted anew."""
+    guard = make(epsilon="1000", per_question="1", epsilon_per="'day'")
+    [policy] = policies_of(guard.rewritten(ALL)[0])
+
+    def counted() -> list[int]:
+        guard._releases.standing(policy, "ann")
+        return [charge.times for charge in guard._releases._known["people"].charges(policy.privacy, "ann")]
+
+    for age in range(4):
+        number(guard, f"{ALL} WHERE age = {age}", "ann")
+    assert counted() == [4]
+    clock[0] += timedelta(days=1)
+    assert counted() == []
+    number(guard, ILL, "ann")
+    assert counted() == [1]
 
 
 def test_a_clock_that_is_set_back_begins_no_period_anew(make: Make, tmp_path: Path, clock: list[datetime]) -> None:

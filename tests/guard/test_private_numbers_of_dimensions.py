@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import pytest
+from private_numbers import totals
 from private_people import RECORDS, REGIONS_OF, made
 
 import sdcduck
@@ -108,3 +109,30 @@ def test_a_value_outside_of_the_domain_adds_nothing(tmp_path: Path) -> None:
 def test_what_has_no_ends_is_refused(guard: Guard, query: str, message: str) -> None:
     with pytest.raises(Refused, match=message):
         guard.sql(query)
+
+
+@pytest.mark.parametrize(
+    ("kind", "first", "last", "by_byte"),
+    [("INTEGER", 0, 19, True), ("SMALLINT", 0, 255, True), ("BIGINT", 0, 256, False), ("BIGINT", -1, 19, False)],
+)
+def test_few_whole_numbers_are_grouped_by_byte_and_the_groups_are_the_same(
+    tmp_path: Path, kind: str, first: int, last: int, by_byte: bool
+) -> None:
+    """Numbers that are no byte are in the group of all others, as those beside the domain and missing ones."""
+    age = f"CASE WHEN i % 7 > 0 THEN [0, 3, 19, 20, 255, 256, -1, 1000][1 + i % 8] END::{kind}"
+    records = f"SELECT i AS id, 'n' AS region, {age} AS age, i % 3 = 0 AS ill, 1.0 AS income FROM range(400) t(i)"
+    register = made(tmp_path / "register", records, domains=f"{{'age': range({first}, {last + 1})}}")
+    with closing(sdcduck.open_guard(register)) as guard:
+        query = "SELECT age, count(*) AS n FROM people WHERE ill GROUP BY age"
+        [(release, _, found)] = totals(guard, query)
+        assert ("UTINYINT" in release.totals) == by_byte
+        assert guard.sql(query)["n"].type == "int64"
+        ages = guard.sql(f"{query} ORDER BY age NULLS LAST")["age"].to_pylist()
+        [two] = guard.rewritten("SELECT age, ill, count(*) FROM people GROUP BY ALL")[0].releases
+        assert "UTINYINT" not in two.totals
+    with duckdb.connect() as con:
+        exact = con.execute(
+            f"SELECT CASE WHEN age BETWEEN {first} AND {last} THEN age END AS k, count(*) FROM ({records}) WHERE ill GROUP BY k"
+        ).fetchall()
+    assert ages == [*range(first, last + 1), None]
+    assert {age: number for age, number in zip(ages, found, strict=True) if number} == dict(exact)

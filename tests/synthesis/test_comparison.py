@@ -158,3 +158,12 @@ def test_larger_areas_lose_less(con: duckdb.DuckDBPyConnection, example: ModuleT
 def test_the_page_shows_these_figures_and_this_picture(con: duckdb.DuckDBPyConnection, example: ModuleType) -> None:
     assert example.figures(con).strip() in (ROOT / "docs" / "comparison.md").read_text()
     assert example.draw(con, example.PERSONS).svg == (ROOT / "docs" / "comparison.svg").read_text()
+
+
+def test_differential_privacy_gives_nothing_away_and_loses_most(
+    con: duckdb.DuckDBPyConnection, example: ModuleType
+) -> None:
+    loss, risk = values(con, "U"), values(con, "R")
+    for variable in FOLLOW + RARE:
+        assert (risk["DP", variable, "grid"] or 0) < 0.01  # NULL: no 1 is published
+        assert max(example.METHODS.values(), key=lambda method: loss[method, variable, "grid"]) == "DP"

@@ -49,6 +49,8 @@ from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.quoting import folded
 
+_LARGEST_BYTE = 255
+
 
 def drawn(scope: Scope, grouped: exp.Select) -> Drawn | exp.Select | None:
     """What noise is drawn for in a block; None: its method has its noise in SQL.
@@ -141,12 +143,33 @@ def _grouping(
 ) -> Grouping:
     """The groups of a SELECT: all of the domains, or those that have many units."""
     if not keys or chosen_by is None or not is_private(level, keys):
-        return Grouping(grouped, possible_groups(level, keys) if keys else None, tuple(keys))
+        cells = possible_groups(level, keys) if keys else None
+        return Grouping(_grouped_by_byte(level, grouped, keys), cells, tuple(keys))
     if chosen_by.name in totals:
         return Grouping(grouped, None, tuple(keys), selects=chosen_by.name)
     grouped.append("expressions", exp.alias_(chosen_by.node.copy(), chosen_by.name, quoted=True))
     beside = ((chosen_by.name, chosen_by.noised),)
     return Grouping(grouped, None, tuple(keys), selects=chosen_by.name, beside=beside)
+
+
+def _grouped_by_byte(level: Level, grouped: exp.Select, keys: dict[str, exp.Expr]) -> exp.Select:
+    """A SELECT whose only key is a dimension of few whole numbers, which is made a byte, in place.
+
+    DuckDB has a place for each byte, where it looks for others by a hash. What is not in the domain is NULL by now, so
+    that no cast fails: that would take longer. Two bytes have too many places.
+    """
+    (key,) = keys.values() if len(keys) == 1 else (None,)
+    if not isinstance(key, exp.Column) or level.inner is not None or key.table != level.alias:
+        return grouped
+    ends = {folded(name): ends for name, ends in level.policy.privacy.ends.items()}.get(folded(key.name))
+    if ends is None or not 0 <= ends[0] <= ends[1] <= _LARGEST_BYTE:
+        return grouped
+    byte = parse_one(f"TRY_CAST({text(key)} AS UTINYINT)", read="duckdb")
+    grouped.set("group", exp.Group(expressions=[byte.copy()]))
+    for item in grouped.expressions:
+        if item.alias in keys:
+            item.unalias().replace(byte.copy())
+    return grouped
 
 
 def _of_sets(
