@@ -150,7 +150,7 @@ class Figures:
         return self.scope.over_dimensions(node).sql("duckdb")
 
     def one_of_equal(self, node: exp.Expr) -> str:
-        """The SQL of a value that no other equals: no -0.0 and one NaN, and no intervals, of which a month is 30 days."""
+        """The SQL of a value that no other equals: no -0.0, one NaN, and no intervals (a month is 30 days)."""
         if node.type is not None and node.type.this is exp.DataType.Type.INTERVAL:
             raise Refused("SDC050", "intervals of each unit: take a number of days")
         return f"_sdc_one_of_equal({self.value(node)})" if family(node) == "real" else self.value(node)

@@ -326,7 +326,8 @@ _MAY_HOLD_TEXTS = exp.DataType.NESTED_TYPES | {exp.DataType.Type.UNKNOWN}
 def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:
     """Refuse group keys of a type whose values may be equal and look different.
 
-    A month is 30 days to DuckDB, 0 is -0, and a VARIANT of 1 one of 1.0: which of them a group shows would be up to one record.
+    A month is 30 days to DuckDB, 0 is -0, and a VARIANT of 1 one of 1.0: which of them a group shows would be up to one
+    record.
 
     Raises:
         Refused: the type is one of these.
