@@ -82,7 +82,7 @@ def _went_around(values: pa.Array) -> bool:
 
 
 def _has_time(values: pa.Array) -> bool:
-    return types.is_time(values.type) and values.null_count < len(values)
+    return bool(types.is_time(values.type) and values.null_count < len(values))
 
 
 _WRONG: list[tuple[re.Pattern[str], Callable[[pa.Array], bool], str]] = [

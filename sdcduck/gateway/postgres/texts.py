@@ -63,7 +63,7 @@ def texts(column: pa.Array, kind: Type) -> pa.Array:
 
 def is_list(arrow: pa.DataType) -> bool:
     """Whether a type is one of lists, be they of the same length or not."""
-    return pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow)
+    return bool(pa.types.is_list(arrow) or pa.types.is_fixed_size_list(arrow))
 
 
 def in_lists(column: pa.Array, parts: Iterable[_Part]) -> list[list[_Part] | None]:
@@ -139,7 +139,7 @@ def _moment(number: int, unit: str, last: int, zone: str) -> str:
     """
     if abs(number) >= last:
         return "infinity" if number > 0 else "-infinity"
-    day, _, time = str(np.datetime64(number, unit)).partition("T")
+    day, _, time = str(np.array(number).astype(f"M8[{unit}]")).partition("T")
     sign, year, rest = day[:1] == "-", *day.lstrip("-").split("-", 1)
     before = sign or int(year) == 0
     shown = f"{1 + int(year):04}-{rest}" if before else day
