@@ -103,13 +103,19 @@ CREATE OR REPLACE MACRO sdc_policies() AS TABLE
 -- it works out a part that stands twice, or the left side of a long IN, before TRY and outside of it.
 CREATE OR REPLACE MACRO _sdc_try(x) AS list_transform([0], lambda _sdc_once: TRY(x))[1];
 
+-- A floating-point number that no other equals: 0.0 for -0.0, and one NaN, of which there are many that are equal and look
+-- different, by their sign and their last bits.
+CREATE OR REPLACE MACRO _sdc_one_of_equal(x) AS
+    list_transform([x], lambda _sdc_once: CASE WHEN isnan(_sdc_once) THEN 'nan' ELSE _sdc_once + 0::TINYINT END)[1];
+
 -- What is shown of a group key: the same of all values that are equal, or it would tell whose record is stored first. A
 -- text in quotes has the type of what it stands beside. NULL and no error where that is not known of a type: an error would
 -- tell that there is a record in a group. The guard refuses these types before.
 CREATE OR REPLACE MACRO _sdc_group_key(k) AS
     CASE
         WHEN typeof(k) IN ('DOUBLE', 'FLOAT') AND k::VARCHAR = '-0.0' THEN '0.0'
-        WHEN regexp_matches(typeof(k), 'INTERVAL|[(].*(DOUBLE|FLOAT)|(DOUBLE|FLOAT)\[')
+        WHEN typeof(k) IN ('DOUBLE', 'FLOAT') AND k::VARCHAR IN ('nan', '-nan') THEN 'nan'
+        WHEN regexp_matches(typeof(k), 'INTERVAL|(^|[ (])VARIANT|[(].*(DOUBLE|FLOAT)|(DOUBLE|FLOAT)\[')
             THEN NULL
         ELSE k
     END;

@@ -1360,10 +1360,13 @@ CREATE OR REPLACE MACRO _sdc_squared_deviations(y, decimals) AS
 CREATE OR REPLACE MACRO _sdc_largest_deviation(y, decimals) AS
     greatest(max(y)::DOUBLE - _sdc_exact_sum(y, decimals) / count(y), _sdc_exact_sum(y, decimals) / count(y) - min(y)::DOUBLE) ** 2;
 
--- A number to so many significant digits: a bin that everybody knows. Infinite values and NaN are bins of their own.
+-- A number to so many significant digits: a bin that everybody knows. Infinite values and NaN are bins of their own. One of
+-- several equal values would be that of the record that is stored first: -0.0, or NaN with a sign.
 CREATE OR REPLACE MACRO _sdc_significant(y, significant) AS
     CASE
-        WHEN y = 0 OR NOT isfinite(y::DOUBLE) THEN y
+        WHEN y = 0 THEN 0
+        WHEN isnan(y::DOUBLE) THEN 'nan'::DOUBLE
+        WHEN isinf(y::DOUBLE) THEN y
         ELSE round(y / 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1))
             * 10.0 ** (floor(log10(abs(y::DOUBLE))) - significant + 1)
     END::DOUBLE;

@@ -53,7 +53,7 @@ FUNCTIONS = UNIT_FUNCTIONS | AGGREGATES | _WINDOWS | _SCALARS | SERIES
 MACROS = OF_NUMBERS | words_in(
     "sdc_count_units sdc_quantile sdc_open_count sdc_open_sum _sdc_own_variance _sdc_contribution "
     "_sdc_group_key _sdc_grid_sum _sdc_exact_sum _sdc_exact_squares _sdc_variance_of_units _sdc_bins "
-    "_sdc_quantile_of_units _sdc_sum_in_any_order _sdc_try _sdc_unit_number hash histogram"
+    "_sdc_quantile_of_units _sdc_sum_in_any_order _sdc_try _sdc_unit_number _sdc_one_of_equal hash histogram"
 )
 """What the guard itself puts into a query; analysts cannot."""
 

@@ -18,7 +18,7 @@ from sdcduck.guard.engines.asking import stop_waiting
 from sdcduck.guard.failures import failure
 from sdcduck.guard.labels import as_texts, without_labels
 from sdcduck.guard.refusals import Refused
-from sdcduck.guard.wide_numbers import without_wrong_signs
+from sdcduck.guard.wide_numbers import without_wrong_values
 from sdcduck.quoting import identifier, literal
 
 LONGEST_PARAMETER = 10_000
@@ -152,7 +152,7 @@ def begun(
             result; a relation holds no more than a batch.
     """
     columns, reader = _begun(cursor, sql, parameters, rows, at_once=at_once, grouped=grouped)
-    rows_of = without_wrong_signs(as_texts(reader), [kind for _, kind in columns])
+    rows_of = without_wrong_values(as_texts(reader), [kind for _, kind in columns])
     return [(name, without_labels(kind)) for name, kind in columns], rows_of
 
 

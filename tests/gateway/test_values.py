@@ -72,6 +72,12 @@ TEXTS = [
     ("[1, NULL, 3]", "{1,NULL,3}"), ("['a', 'b c', 'NULL', '']", '{a,"b c","NULL",""}'), ("{'a': 1, 'b': [2.5]}", '{"a": 1, "b": [2.5]}'),
     ("{'a': 9223372036854775808, 'b': [0.1::DECIMAL(38, 20)]}", '{"a": 9223372036854775808, "b": [0.10000000000000000000]}'),
     ("INTERVAL '14 months -3 days 90 seconds'", "1 years 2 mons -3 days 00:01:30"), ("'b'::ENUM('a', 'b')", "b"),
+    ("'infinity'::TIMESTAMP_S", "infinity"), ("'-infinity'::TIMESTAMP_MS", "-infinity"), ("'infinity'::TIMESTAMP_NS", "infinity"),
+    ("'infinity'::TIMESTAMPTZ", "infinity"), ("DATE '0044-03-15 (BC)'", "0044-03-15 BC"), ("TIME '24:00:00'", "24:00:00"),
+    ("TIMESTAMPTZ '0044-03-15 (BC) 01:02:03.5+00'", "0044-03-15 01:02:03.5+00 BC"), ("DATE '5881580-07-10'", "5881580-07-10"),
+    ("TIMESTAMP_S '290000-12-31 00:00:00'", "290000-12-31 00:00:00"), ("['-infinity'::DATE, NULL]", "{-infinity,NULL}"),
+    ("TIMESTAMP_NS '1969-12-31 23:59:59.999999999'", "1969-12-31 23:59:59.999999"), ("{'a': 'infinity'::DATE}", '{"a": "infinity"}'),
+    ("[{'a': [DATE '0044-03-15 (BC)']}, NULL]", '[{"a": ["0044-03-15 BC"]}, null]'), ("[1, 2]::INTEGER[2]", "{1,2}"),
     ("sum(3)", "3"), ("NULL", None), ("''", ""), ("18446744073709551615::UBIGINT", "18446744073709551615"),
 ]  # fmt: skip
 
@@ -92,6 +98,8 @@ BINARY = [
     ("TIMESTAMPTZ '2020-01-01 00:00:00+00'", TIMESTAMPTZ, datetime.datetime(2020, 1, 1, tzinfo=datetime.UTC)),
     ("'grün'", TEXT, "grün"), ("NULL::INTEGER", INT4, None), ("[1, NULL]", array_of(INT4), [1, None]),
     ("[]::VARCHAR[]", array_of(TEXT), []), ("[]::INTEGER[]", array_of(INT4), []), ("[]::DOUBLE[]", array_of(FLOAT8), []),
+    ("[1, NULL]::INTEGER[2]", array_of(INT4), [1, None]), ("[18446744073709551615::UBIGINT]", array_of(NUMERIC), [Decimal(2**64 - 1)]),
+    ("[DATE '9999-12-31', NULL]", array_of(DATE), [datetime.date(9999, 12, 31), None]),
     ("[]::DATE[]", array_of(DATE), []), ("[]::BOOLEAN[]", array_of(BOOL), []),
     ("'00112233-4455-6677-8899-aabbccddeeff'::UUID", UUID, uuid.UUID("00112233445566778899aabbccddeeff")),
 ]  # fmt: skip
@@ -101,6 +109,23 @@ BINARY = [
 def test_binary(sql: str, kind: Type, value: Any) -> None:
     (data,) = sent(f"SELECT {sql}", 1)
     assert value_of(data, kind, 1) == value
+
+
+@pytest.mark.parametrize("unit", ["TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"])
+def test_what_has_no_end_is_so_in_each_unit(unit: str) -> None:
+    for word, number in (("infinity", 2**63 - 1), ("-infinity", -(2**63))):
+        assert (
+            sent(f"SELECT '{word}'::{unit}", 1)
+            == sent(f"SELECT ['{word}'::{unit}][1]", 1)
+            == [struct.pack("!q", number)]
+        )
+
+
+@pytest.mark.parametrize("sql", ["DATE '5877642-06-25 (BC)'", "TIMESTAMP '290309-12-22 (BC) 00:00:00'"])
+def test_a_date_that_postgresql_does_not_have_is_no_other_date(sql: str) -> None:
+    with pytest.raises(PostgresError, match="out of range") as caught:
+        sent(f"SELECT {sql}", 1)
+    assert caught.value.code == "22008"
 
 
 @pytest.mark.parametrize(

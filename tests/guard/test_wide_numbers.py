@@ -1,4 +1,4 @@
-"""UHUGEINT: right or refused, for Arrow has no numbers of 128 bits without a sign."""
+"""UHUGEINT, INTERVAL and TIMETZ: right or refused, for Arrow does not have all of their values."""
 
 from __future__ import annotations
 
@@ -38,6 +38,32 @@ def test_what_is_too_large_is_refused(guard: Guard, shown: str) -> None:
         guard.sql(f"SELECT {shown} AS x FROM wide")
     with pytest.raises(SDCError, match=r"2\^127 or more"):
         guard.stream(f"SELECT {shown} AS x FROM wide").read_all()
+
+
+@pytest.mark.parametrize(
+    "shown",
+    [
+        "to_hours(3000000)",
+        "[to_microseconds(-9223372036854776)]",
+        "{'a': TIMETZ '12:00:00+02'}",
+        "TIMETZ '12:00:00+02'",
+    ],
+)
+def test_what_would_be_another_time_is_refused(guard: Guard, shown: str) -> None:
+    with pytest.raises(SDCError, match=r"SDC090.*for which an answer has no type: CAST it to VARCHAR"):
+        guard.sql(f"SELECT {shown} AS x FROM wide")
+    assert guard.sql(f"SELECT {shown} AS x FROM wide LIMIT 0").num_rows == 0
+
+
+def test_times_that_arrow_has_are_answered(guard: Guard) -> None:
+    asked = "SELECT NULL::TIMETZ AS a, '12:00:00+02'::TIMETZ::VARCHAR AS b, to_hours(2000000) AS c, to_hours(3000000)::VARCHAR AS d FROM wide"
+    row = guard.sql(asked).to_pylist()[0]
+    assert (row["a"], row["b"], row["c"].nanoseconds, row["d"]) == (
+        None,
+        "12:00:00+02",
+        7_200_000_000_000_000_000,
+        "3000000:00:00",
+    )
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from sdcduck.gateway.postgres.errors import PostgresError
-from sdcduck.gateway.postgres.texts import texts
+from sdcduck.gateway.postgres.texts import in_lists, is_list, microseconds, texts
 from sdcduck.gateway.postgres.types import (
     BOOL,
     BYTEA,
@@ -63,9 +63,8 @@ def fixed(column: pa.Array, kind: Type) -> NDArray[np.generic] | None:
         days = _plain(column.cast(pa.date32()).cast(pa.int32()))
         return _since_2000(days, _DAYS, np.iinfo(np.int32)).astype(">i4")
     if kind.oid in (TIMESTAMP.oid, TIMESTAMPTZ.oid):
-        zone = column.type.tz if pa.types.is_timestamp(column.type) else None
-        moments = _plain(column.cast(pa.timestamp("us", zone), safe=False).cast(pa.int64()))
-        return _since_2000(moments, _MICROSECONDS, np.iinfo(np.int64)).astype(">i8")
+        moments = column if pa.types.is_timestamp(column.type) else column.cast(pa.timestamp("us"))
+        return _since_2000(microseconds(moments), _MICROSECONDS, np.iinfo(np.int64)).astype(">i8")
     if kind.oid == TIME.oid:
         return _plain(column.cast(pa.time64("us")).cast(pa.int64())).astype(">i8")
     return None
@@ -80,6 +79,8 @@ def _plain(column: pa.Array) -> NDArray[Any]:
 
 def _since_2000(numbers: NDArray[Any], origin: int, limits: Any) -> NDArray[Any]:
     infinite = (numbers == limits.max) | (numbers <= limits.min + 1)
+    if (~infinite & (numbers < limits.min + 2 + origin)).any():
+        raise PostgresError("22008", "a date or time that is out of range")
     moved = numbers - np.where(infinite, 0, origin)
     return np.where(infinite, np.where(numbers > 0, limits.max, limits.min), moved)
 
@@ -90,8 +91,8 @@ def values(column: pa.Array, kind: Type) -> pa.Array:
         return column.cast(pa.binary())
     if kind.oid == NUMERIC.oid:
         return _numerics(column)
-    if kind.category == "A" and pa.types.is_list(column.type):
-        return pa.array([None if value is None else _array(value, kind) for value in column.to_pylist()], pa.binary())
+    if kind.element is not None and is_list(column.type):
+        return _arrays(column, kind.element)
     if kind.oid in _ONE_BY_ONE:
         write = _ONE_BY_ONE[kind.oid]
         return pa.array([None if value is None else write(value) for value in column.to_pylist()], pa.binary())
@@ -109,21 +110,22 @@ _ONE_BY_ONE: dict[int, Callable[[Any], bytes]] = {
 }
 
 
-def _array(value: list[Any], kind: Type) -> bytes:
-    assert kind.element is not None
-    element = kind.element
-    if any(isinstance(part, list) for part in value):
-        raise ValueError("arrays of arrays have no binary form here")
-    written = pa.array(value) if value else pa.array([], pa.null())
-    numbers = fixed(written, element)
-    parts = _pieces(numbers) if numbers is not None else values(written, element).to_pylist()
-    data = b"".join(
-        struct.pack("!i", -1) if item is None else struct.pack("!i", len(part)) + part
-        for item, part in zip(value, parts, strict=True)
-    )
-    if not value:
+def _arrays(column: pa.Array, element: Type) -> pa.Array:
+    inside = column.flatten()
+    numbers = fixed(inside, element)
+    parts = _pieces(numbers) if numbers is not None else values(inside, element).to_pylist()
+    written = [
+        struct.pack("!i", len(part)) + part if valid else None
+        for part, valid in zip(parts, inside.is_valid().to_pylist(), strict=True)
+    ]
+    return pa.array([None if row is None else _array(row, element) for row in in_lists(column, written)], pa.binary())
+
+
+def _array(parts: list[bytes | None], element: Type) -> bytes:
+    if not parts:
         return struct.pack("!iii", 0, 0, element.oid)
-    return struct.pack("!iiiii", 1, int(None in value), element.oid, len(value), 1) + data
+    data = b"".join(struct.pack("!i", -1) if part is None else part for part in parts)
+    return struct.pack("!iiiii", 1, int(None in parts), element.oid, len(parts), 1) + data
 
 
 def _pieces(numbers: NDArray[Any]) -> list[bytes]:

@@ -150,10 +150,10 @@ class Figures:
         return self.scope.over_dimensions(node).sql("duckdb")
 
     def one_of_equal(self, node: exp.Expr) -> str:
-        """The SQL of a value that no other equals: 0.0 for -0.0, and no intervals, of which a month is 30 days."""
+        """The SQL of a value that no other equals: no -0.0, one NaN, and no intervals (a month is 30 days)."""
         if node.type is not None and node.type.this is exp.DataType.Type.INTERVAL:
             raise Refused("SDC050", "intervals of each unit: take a number of days")
-        return f"({self.value(node)} + CAST(0 AS TINYINT))" if family(node) == "real" else self.value(node)
+        return f"_sdc_one_of_equal({self.value(node)})" if family(node) == "real" else self.value(node)
 
     def aggregate(self, node: exp.Expr, condition: str) -> str:
         """The SQL of an aggregate, over the rows for which a condition holds.

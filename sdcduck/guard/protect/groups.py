@@ -326,7 +326,8 @@ _MAY_HOLD_TEXTS = exp.DataType.NESTED_TYPES | {exp.DataType.Type.UNKNOWN}
 def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:
     """Refuse group keys of a type whose values may be equal and look different.
 
-    A month is 30 days to DuckDB, and 0 is -0: which of them a group shows would be up to one record.
+    A month is 30 days to DuckDB, 0 is -0, and a VARIANT of 1 one of 1.0: which of them a group shows would be up to one
+    record.
 
     Raises:
         Refused: the type is one of these.
@@ -335,6 +336,8 @@ def _refuse_values_of_one_key(kind: exp.DataType | None) -> None:
         return
     if kind.this == exp.DataType.Type.INTERVAL:
         raise Refused("SDC047", "an INTERVAL as a group key: write date_part('epoch', x)")
+    if exp.DataType.Type.VARIANT in {part.this for part in kind.find_all(exp.DataType)}:
+        raise Refused("SDC047", "a VARIANT as a group key: cast it to VARCHAR")
     inside = {part.this for part in kind.find_all(exp.DataType) if part is not kind}
     if inside & {exp.DataType.Type.INTERVAL, exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT}:
         raise Refused("SDC047", "a list or struct of floating-point numbers or INTERVALs as a group key")
