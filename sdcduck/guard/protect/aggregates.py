@@ -28,7 +28,7 @@ from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.numbers_of_days import number_of_days
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
-from sdcduck.guard.protect.values import owned_values
+from sdcduck.guard.protect.values import NO_NUMBER, owned_values
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Role
 
@@ -256,6 +256,8 @@ def _of_terms(scope: Scope, node: exp.Sum | exp.Avg, value: exp.Expr, rest: _Res
     terms = terms_of(scope, value)
     if terms is None and isinstance(scope.method, DifferentialPrivacy) and isinstance(value, exp.Column):
         raise Refused("SDC081", f"a number of '{value.name}', a dimension without a domain of whole numbers")
+    if terms is None and family(value) is None and not scope.has_measure(value):
+        raise Refused("SDC052", NO_NUMBER)
     if terms is None:
         parts = _BY_PARTS if isinstance(scope.method, DifferentialPrivacy) and value.find(*_OF_PARTS) else ""
         raise Refused(
