@@ -62,5 +62,8 @@ def test_what_may_have_months_in_it_is_refused_with_what_to_write(exact: Guard, 
 
 
 def test_with_differential_privacy_the_refusal_says_what_to_write(tmp_path: Path) -> None:
-    with closing(sdcduck.open_guard(made(tmp_path / "people.duckdb"))) as guard, pytest.raises(Refused, match="date_diff"):
+    with (
+        closing(sdcduck.open_guard(made(tmp_path / "people.duckdb"))) as guard,
+        pytest.raises(Refused, match="date_diff"),
+    ):
         guard.sql("SELECT avg(INTERVAL 1 DAY * age) FROM people")
