@@ -19,6 +19,7 @@ ANSWERED = [
     f"SELECT area, count(*) AS n FROM {_PATIENTS} p, {_AREAS} a WHERE p.region IS NOT DISTINCT FROM a.region AND p.age < 40 GROUP BY area",
     "SELECT kind, count(*) AS n FROM visits v JOIN kinds k ON v.diagnosis IS NOT DISTINCT FROM k.diagnosis GROUP BY kind",
     # with an answer, as Tableau writes a level of detail
+    "SELECT sum(n) AS s FROM patients p JOIN (SELECT region AS r, count(*) AS n FROM patients GROUP BY 1) t ON p.region IS NOT DISTINCT FROM t.r",
     f'SELECT p.region AS "region", SUM(t0."__measure__1") AS m FROM {_PATIENTS} p INNER JOIN (SELECT q.region AS region, COUNT(1) AS "__measure__1" '
     f"FROM {_PATIENTS} q GROUP BY 1) t0 ON (p.region IS NOT DISTINCT FROM t0.region) GROUP BY 1",
     f"SELECT t.n, count(*) AS k FROM {_PATIENTS} p JOIN (SELECT region, age // 40 AS a, count(*) AS n FROM {_PATIENTS} GROUP BY ALL) t "
