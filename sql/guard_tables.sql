@@ -30,7 +30,8 @@
 --|      which are answered with them only: `{'income': [1, 1e6]}`. Say what can be, not what is in the data: analysts see it.
 --|      Under dp also the first and the last day of dates and timestamps: `{'day': ['2020-01-01', '2024-12-31']}`
 --| @arg bands STRUCT of lists: for measures, borders: `{'income': [0, 10000, 20000]}` makes `income < 10000` and `income >= 20000`
---|      conditions and group keys, as if there were a dimension. Analysts see the borders
+--|      conditions and group keys, as if there were a dimension; `{'sum(income)': [0, 50000]}` those of what a unit has in all.
+--|      Analysts see the borders
 --| @arg owned STRUCT of texts: dimensions of which each value is of one unit, with the name of what they identify: `{'order_id': 'order'}`.
 --|      Tables of one population are joined on what has one name as on the unit; that it is of one unit in all of them is looked at.
 --|      `count(DISTINCT order_id)` counts them as what units have

@@ -199,6 +199,11 @@ class Policy:
         return tuple(key for key in every if key is not None)
 
 
+def total_of(measure: str) -> str:
+    """What bands of the total that a unit has of a measure are declared for."""
+    return f"sum({measure})"
+
+
 def policies(con: duckdb.DuckDBPyConnection) -> list[Policy]:
     """Every policy of the database, by name and role."""
     stored = dict(con.execute("SELECT name, value FROM sdc.settings").fetchall())

@@ -255,9 +255,13 @@ def bounded(sql: str, limit: str = "9e14") -> str:
     return f"(CASE WHEN ({sql}) IS NOT NULL THEN least(greatest({sql}, -{limit}), {limit}) END)"
 
 
+EQUAL = (exp.EQ, exp.NullSafeEQ)
+"""What looks up one value; IS NOT DISTINCT FROM takes NULL for one."""
+
+
 def ties(node: exp.Expr, alias: str, placed: Sequence[str]) -> bool:
     """Whether a condition is an equality of a column of one relation with what is worked out of those before it."""
-    if not isinstance(node, exp.EQ):
+    if not isinstance(node, EQUAL):
         return False
     sides = (node.this, node.expression)
     return any(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sdcduck.catalog import Policy
+from sdcduck.catalog.relations import total_of
 from sdcduck.quoting import folded, identifier
 
 RAW = "raw"
@@ -130,6 +131,7 @@ class Relation:
             sum of them is a number of rows.
         bounds: of measures that are values of records, what the custodian declared that they are between.
         bands: of such measures, the declared borders.
+        totals: the declared borders of what units have of such measures together.
         others: columns of units of another kind than the first: which of the kinds of the policy.
         owned: columns of what belongs to one unit, such as an order of a customer.
         identifying: those of them that each record had another value of when the policy was declared.
@@ -152,6 +154,7 @@ class Relation:
     counts: frozenset[str] = frozenset()
     bounds: dict[str, tuple[float, ...]] = field(default_factory=dict)
     bands: dict[str, tuple[float, ...]] = field(default_factory=dict)
+    totals: dict[str, tuple[float, ...]] = field(default_factory=dict)
     others: dict[str, int] = field(default_factory=dict)
     owned: frozenset[str] = frozenset()
     identifying: frozenset[str] = frozenset()
@@ -183,9 +186,11 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
         {folded(name): numbers for name, numbers in limits if folded(name) in measures}
         for limits in (policy.bounds, policy.bands)
     )
+    of_totals = {folded(name): numbers for name, numbers in policy.bands}
+    totals = {name: of_totals[total] for name in measures if (total := total_of(name)) in of_totals}
     return Relation(
         Label.UNIT, columns, roles, policy, policy.name, rows_of, frozenset([folded(policy.name)]),
-        measures=measures, bounds=bounds, bands=bands, others=others,
+        measures=measures, bounds=bounds, bands=bands, totals=totals, others=others,
         owned=frozenset(folded(name) for name, _ in policy.owned),
         identifying=frozenset(map(folded, policy.identifying)),
     )  # fmt: skip
@@ -207,8 +212,12 @@ def use_of(policy: Policy, column: str) -> str:
         return f"unit: count(DISTINCT {column})"
     if lower in [folded(name) for name in policy.measures]:
         said = ["measure: sum and avg"]
-        for kind, limits in (("bounds", policy.bounds), ("bands at", policy.bands)):
-            numbers = {folded(name): numbers for name, numbers in limits}.get(lower, ())
+        for kind, limits, name in (
+            ("bounds", policy.bounds, lower),
+            ("bands at", policy.bands, lower),
+            ("bands of the total of a unit at", policy.bands, total_of(lower)),
+        ):
+            numbers = {folded(limited): numbers for limited, numbers in limits}.get(name, ())
             if numbers:
                 said.append(f"{kind} {', '.join(f'{number:.15g}' for number in numbers)}")
         return "; ".join(said)

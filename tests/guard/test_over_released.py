@@ -53,6 +53,12 @@ ANSWERED = [
     "WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL (SELECT n + 1 FROM t WHERE n < 5 UNION ALL SELECT n + 2 FROM t WHERE n < 4)) "
     "SELECT n, count(*) AS k FROM t GROUP BY n",
     "WITH RECURSIVE patients AS (SELECT 1 AS income UNION ALL SELECT income + 1 FROM patients WHERE income < 4) SELECT sum(income) AS s FROM patients",
+    # beside records it is a public table
+    "WITH RECURSIVE b(low, high) AS (SELECT 20, 35 UNION ALL SELECT high, high + 15 FROM b WHERE high < 80) "
+    "SELECT low, count(*) AS n FROM patients p JOIN b ON p.age >= b.low AND p.age < b.high GROUP BY low",
+    "WITH RECURSIVE t AS (SELECT 30 AS n UNION ALL SELECT n + 20 FROM t WHERE n < 70) SELECT n, count(*) AS k FROM t JOIN patients p ON p.age >= t.n GROUP BY n",
+    "WITH RECURSIVE k AS (SELECT diagnosis, kind, 1 AS level FROM kinds WHERE diagnosis = 'cut' UNION ALL SELECT kinds.diagnosis, kinds.kind, level + 1 "
+    "FROM kinds JOIN k ON k.level = 1 AND kinds.diagnosis = 'flu') SELECT level, count(*) AS n FROM visits JOIN k USING (diagnosis) GROUP BY level",
     # ORDER BY of a subtotal, and lists behind ANY
     "SELECT region, age // 40 AS a, count(*) AS n FROM patients GROUP BY ROLLUP (region, a) ORDER BY CASE WHEN grouping(region) = 0 THEN a END",
     "SELECT count(*) AS n FROM patients WHERE region = ANY(ARRAY['n', 's'])",
@@ -112,6 +118,10 @@ def test_they_are_answered_under_noise_too(noisy: Guard, query: str) -> None:
         ("WITH RECURSIVE t AS (SELECT 0 AS a UNION ALL SELECT t.a + 10 FROM t JOIN patients p ON p.age = t.a) SELECT * FROM t", "SDC034"),
         ("WITH RECURSIVE t AS (SELECT age, count(*) AS n FROM patients GROUP BY age UNION ALL SELECT p.age, 1 FROM t, patients p) "
          "SELECT * FROM t", "SDC0"),
+        ("WITH RECURSIVE t AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM t WHERE n < 3) SELECT count(*) FROM patients JOIN t ON age >= n",
+         "SDC034: .*group by what tells its rows apart"),
+        ("WITH RECURSIVE t AS (SELECT 20 AS age, 1 AS i UNION ALL SELECT age, i + 1 FROM t WHERE i < 3) "
+         "SELECT count(*) FROM patients JOIN t USING (age)", "SDC034: .*several rows"),
         ("WITH RECURSIVE t(n) USING KEY (n) AS (SELECT 1 UNION SELECT n + 1 FROM t WHERE n < 3) SELECT * FROM t", "SDC005"),
         ("SELECT mad(income) FROM patients", "SDC050: .*mad"), ("SELECT histogram(income) FROM patients", "SDC050: .*histogram"),
         ("SELECT bit_xor(age) FROM patients", "SDC050: .*bit_xor"),

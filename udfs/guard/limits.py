@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
-from sdcduck.catalog.relations import Limits
+from sdcduck.catalog.relations import Limits, total_of
 from sdcduck.errors import SDCError
 from sdcduck.quoting import folded
 from sdcduck.udfs.arguments import wrong
 from sdcduck.udfs.source import Source
 
 _MOST, _MOST_BORDERS = 9e14, 100
+_SUM = re.compile(r"sum\((.+)\)", re.IGNORECASE)
 _FORMS = {
     "bounds": "name for each measure the least and the largest value",
     "bands": "name for each measure two borders or more, in ascending order",
@@ -23,7 +25,7 @@ _EXAMPLES = {"bounds": "{'income': [1, 1e6]}", "bands": "{'income': [0, 10000, 2
 
 
 def read_limits(argument: str, given: str | None, table: Source, measures: Sequence[str], method: str) -> Limits:
-    """The numbers that are named for measures, by the names that the table has.
+    """The numbers that are named for measures, by the names that the table has; of bands also for `sum(measure)`.
 
     Args:
         argument: bounds or bands.
@@ -46,12 +48,14 @@ def read_limits(argument: str, given: str | None, table: Source, measures: Seque
     known = {folded(name): name for name in measures}
     found: dict[str, tuple[float, ...]] = {}
     for written, numbers in read.items():
-        name = table.column(written, argument)[1:-1].replace('""', '"')
+        total = _SUM.fullmatch(written) if argument == "bands" and folded(written) not in known else None
+        name = table.column(total[1] if total else written, argument)[1:-1].replace('""', '"')
         if folded(name) not in known:
             raise SDCError(f"argument '{argument}': column '{name}' is not one of the measures")
-        if known[folded(name)] in found:
-            raise SDCError(f"argument '{argument}' has column '{name}' twice")
-        found[known[folded(name)]] = _numbers(argument, name, numbers)
+        limited = total_of(known[folded(name)]) if total else known[folded(name)]
+        if limited in found:
+            raise SDCError(f"argument '{argument}' has column '{limited}' twice")
+        found[limited] = _numbers(argument, limited, numbers)
     return tuple(found.items())
 
 

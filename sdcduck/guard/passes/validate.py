@@ -32,7 +32,7 @@ _SHAPES = words_in(
     "ORDER_DEFAULT DEFAULT"
 )
 _RECURSIVE = "RECURSIVE_CTE_NODE"
-_FORMS = {_RECURSIVE: "WITH RECURSIVE of records, or USING KEY"}
+_FORMS = {_RECURSIVE: "WITH RECURSIVE of or beside records, or USING KEY; FROM range(..) t(n) makes a series"}
 _JOINS = frozenset(["REGULAR", "CROSS", "NATURAL", "ASOF"])
 """Where there is ASOF, `check_joins` has the last word: over records alone it is known which row is found."""
 

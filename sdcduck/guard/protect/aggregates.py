@@ -28,7 +28,7 @@ from sdcduck.guard.protect.numbers import Numbers
 from sdcduck.guard.protect.numbers_of_days import number_of_days
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.terms import known_rows, sum_of_terms, terms_of, total_of, where_known
-from sdcduck.guard.protect.values import owned_values
+from sdcduck.guard.protect.values import NO_NUMBER, owned_values
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Label, Role
 
@@ -128,6 +128,8 @@ def _instead(scope: Scope, node: exp.Expr) -> str:
     name, column = duckdb_name(node), value_of(node) or of
     if isinstance(scope.method, DifferentialPrivacy) and name in _WRITTEN and isinstance(column, exp.Column):
         return f"{name}; write {_WRITTEN[name].format(column.name)}"
+    if isinstance(column, exp.Column) and scope.role(column) is Role.DIMENSION and name in _OF_A_DIMENSION:
+        return f"{name}; write {_OF_A_DIMENSION[name].format(column.name)}"
     if not isinstance(column, exp.Column) or scope.role(column) is not Role.MEASURE or not scope.method.sums:
         return name
     if isinstance(scope.method, DifferentialPrivacy) and (isinstance(node, exp.Mode) or is_histogram(node)):
@@ -136,6 +138,8 @@ def _instead(scope: Scope, node: exp.Expr) -> str:
     if scope.method.quantiles and isinstance(node, (exp.Max, exp.Min)) and not node.expressions:
         share = "0.95" if isinstance(node, exp.Max) else "0.05"
         return f"{name}; write quantile_cont({column.name}, {share})"
+    if scope.method.quantiles and name == "mad":
+        return f"{name}; write {_WRITTEN[name].format(column.name)}"
     return f"{name}; write sum({column.name}) or avg({column.name})"
 
 
@@ -150,6 +154,8 @@ _WRITTEN = {
     "geometric_mean": "exp(avg(ln({0} + 1))) - 1, or without the 1 where the bounds are above 0",
 }
 """What to write in place of an aggregate of a column that is not answered under differential privacy."""
+_OF_A_DIMENSION = {name: _WRITTEN[name] for name in ("first", "last", "mad")} | {"histogram": _WRITTEN["entropy"]}
+"""The same of a dimension, under any method."""
 
 
 def _with_units(scope: Scope, distinct: exp.Distinct, condition: str) -> tuple[str, int]:
@@ -256,6 +262,8 @@ def _of_terms(scope: Scope, node: exp.Sum | exp.Avg, value: exp.Expr, rest: _Res
     terms = terms_of(scope, value)
     if terms is None and isinstance(scope.method, DifferentialPrivacy) and isinstance(value, exp.Column):
         raise Refused("SDC081", f"a number of '{value.name}', a dimension without a domain of whole numbers")
+    if terms is None and family(value) is None and not scope.has_measure(value):
+        raise Refused("SDC052", NO_NUMBER)
     if terms is None:
         parts = _BY_PARTS if isinstance(scope.method, DifferentialPrivacy) and value.find(*_OF_PARTS) else ""
         raise Refused(

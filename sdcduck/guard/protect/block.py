@@ -95,6 +95,7 @@ class Block:
         counts: set[str] = set()
         bounds: dict[str, tuple[float, ...]] = {}
         bands: dict[str, tuple[float, ...]] = {}
+        totals: dict[str, tuple[float, ...]] = {}
         others: dict[str, int] = {}
         owned: set[str] = set()
         identifying: set[str] = set()
@@ -120,6 +121,7 @@ class Block:
                     measures[folded(name)] = self.scope.called(value)
                     self.scope.refuse_repeated(value)
                     bounds[folded(name)], bands[folded(name)] = self.scope.bounds(value), self.scope.bands(value)
+                    totals[folded(name)] = self.scope.totals(value)
                     of_rows = self.scope.added(value)
                     if of_rows is not None:
                         carried = replace(of_rows, rows=f"{CARRIED}{len(hidden)}")
@@ -157,8 +159,8 @@ class Block:
         return Relation(
             Label.UNIT, frozenset(roles), roles, self.scope.policy,
             rows_of=self.scope.rows_of, tables=self.scope.tables, missing=frozenset(missing),
-            measures=measures, added=added, counts=frozenset(counts), bounds=bounds, bands=bands, others=others,
-            owned=frozenset(owned), identifying=frozenset(identifying),
+            measures=measures, added=added, counts=frozenset(counts), bounds=bounds, bands=bands, totals=totals,
+            others=others, owned=frozenset(owned), identifying=frozenset(identifying),
         )  # fmt: skip
 
     def _has_windows(self) -> bool:

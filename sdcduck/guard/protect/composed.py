@@ -9,6 +9,7 @@
     geomean(income)          exp(avg(ln(income)))
     weighted_avg(age, income)  sum(age * income) / sum(income), of rows that have both
     sum(income + age)        sum(income) + sum(age), of rows that have both
+    avg(left_at - came_at)   avg(epoch(left_at) - epoch(came_at)), as an INTERVAL; avg(born) as a TIMESTAMP
 
 The product of two measures has noise of its own, not less than what the bounds allow (`terms`), and so needs these.
 """
@@ -19,7 +20,7 @@ from collections.abc import Callable, Mapping
 
 from sqlglot import exp, parse_one
 
-from sdcduck.guard.expressions import duckdb_name, text, typed
+from sdcduck.guard.expressions import Typed, case, duckdb_name, family, text, typed
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Role
@@ -87,6 +88,8 @@ def of_other_numbers(scope: Scope, node: exp.Expr, condition: exp.Expr | None) -
     """A statistic in numbers that are answered; None: it is something else."""
     if not scope.method.groups_tell:
         return None
+    if isinstance(node, exp.Avg) and (found := _of_times(node, condition)) is not None:
+        return found
     if isinstance(node, (exp.Sum, exp.Avg)):
         return _of_addends(scope, node, condition)
     if not is_composed(node):
@@ -147,6 +150,41 @@ def _of_named(scope: Scope, node: exp.AnonymousAggFunc, condition: exp.Expr | No
             "_weights": lambda: (exp.Sum(this=other.copy()), _known(condition, one)),
         },
     )
+
+
+def _of_times(node: exp.Avg, condition: exp.Expr | None) -> exp.Expr | None:
+    """The mean of dates, of timestamps, or of the time between two, from that of their seconds."""
+    asked, value, otherwise = case(node.this)
+    if asked is not None:
+        condition = asked if condition is None else exp.and_(condition.copy(), asked.copy(), copy=False)
+    value = value.unnest()
+    kinds = [family(side) for side in (value.this, value.expression)] if isinstance(value, exp.Sub) else []
+    is_between = "timestamp" in kinds and set(kinds) <= {"timestamp", "date"}
+    if otherwise or (not is_between and family(value) not in ("timestamp", "date")):
+        return None
+    shown = "make_timestamp(CAST(round(_mean * 1e6) AS BIGINT))"
+    seconds = _seconds(value.this) if is_between else _seconds(value)
+    if is_between:
+        shown = f"{shown} - make_timestamp(0)"
+        seconds = _as_double(exp.Sub(this=seconds, expression=_seconds(value.expression)))
+
+    def mean() -> tuple[exp.Expr, exp.Expr | None]:
+        return _as_double(exp.Avg(this=seconds)), condition
+
+    return _written(shown, node, {"_mean": mean})
+
+
+def _seconds(moment: exp.Expr) -> exp.Expr:
+    made = parse_one("epoch(_moment)", read="duckdb")
+    column = made.find(exp.Column)
+    assert column is not None
+    column.replace(moment.copy())
+    return _as_double(made)
+
+
+def _as_double(node: Typed) -> Typed:
+    node.type = exp.DataType.build("DOUBLE")
+    return node
 
 
 def _of_addends(scope: Scope, node: exp.Sum | exp.Avg, condition: exp.Expr | None) -> exp.Expr | None:

@@ -99,7 +99,7 @@ def _settle_side(scope: Scope, column: exp.Expr, item: exp.Expr) -> str:
     """Write what is compared with a column of a subquery as what cannot fail, in place; the family of that column."""
     if not is_of(column, list(scope.sources)):
         raise Refused("SDC046", "compare a column alone with a subquery")
-    if scope.policy.privacy.holds and isinstance(column, exp.Column):
+    if isinstance(column, exp.Column):
         scope.dimension(column)  # what is said of a measure, whatever its type
     mine, other = family(column), family(item)
     if {mine, other} == {"date", "timestamp"}:  # day > (SELECT max(day) - INTERVAL 90 DAY ..)
@@ -107,7 +107,6 @@ def _settle_side(scope: Scope, column: exp.Expr, item: exp.Expr) -> str:
     if mine is None or other is None or (mine != other and not {mine, other} <= {"whole", "real"}):
         raise Refused("SDC046", "compare a column with a subquery of the same type")
     if isinstance(column, exp.Column):
-        scope.dimension(column)
         if scope.sources[column.table].table is None or family(column) != mine:
             column.replace(compared(column.copy(), mine))
     else:

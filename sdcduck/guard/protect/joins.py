@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import conjuncts, factored, family, is_of, is_wide, ties, typed
+from sdcduck.guard.expressions import EQUAL, conjuncts, factored, family, is_of, is_wide, ties, typed
 from sdcduck.guard.protect.groups import grouped, is_per_unit
 from sdcduck.guard.protect.intervals import Border, border_of, in_two, interval_ties
 from sdcduck.guard.protect.materialize import compared, joined, set_apart
@@ -182,7 +182,7 @@ def _check_join(scope: Scope, join: exp.Join, placed: Sequence[str]) -> bool:
         _refuse_later(scope, condition, placed)
         _check_condition(scope, condition, placed, tied, nearest=kind in _ASOF)
     if not tied.pairs and not tied.borders:
-        equalities = any(isinstance(condition, exp.EQ) for condition in conditions)
+        equalities = any(isinstance(condition, EQUAL) for condition in conditions)
         raise Refused("SDC034", _untied(alias) if equalities else alias)
     if relation.label is Label.UNIT:
         if kind in _ASOF:
@@ -248,7 +248,7 @@ def _refuse_later(scope: Scope, condition: exp.Expr, placed: Sequence[str]) -> N
 
 def _ties_one(condition: exp.Expr, alias: str) -> bool:
     """Whether this is an equality of a column of a relation with something of others, which may be a key of it."""
-    if not isinstance(condition, exp.EQ):
+    if not isinstance(condition, EQUAL):
         return False
     sides = (condition.this, condition.expression)
     mine = [isinstance(side, exp.Column) and side.table == alias for side in sides]
@@ -263,15 +263,22 @@ def _untied(alias: str) -> str:
 
 def _joined_columns(scope: Scope, condition: exp.Expr, alias: str) -> tuple[exp.Column, exp.Expr]:
     """Both sides of an equality that joins a relation: its own column, and what is looked up of those before."""
-    pair = (condition.this, condition.expression) if isinstance(condition, exp.EQ) else (None, None)
+    pair = (condition.this, condition.expression) if isinstance(condition, EQUAL) else (None, None)
     mine = [side for side in pair if isinstance(side, exp.Column) and side.table == alias]
     other = [side for side in pair if side is not None and all(side is not one for one in mine)]
     if len(mine) != 1 or len(other) != 1 or not is_of(other[0], [name for name in scope.sources if name != alias]):
         raise Refused("SDC034", _untied(alias))
-    if scope.is_unit(mine[0]) and scope.is_unit(other[0]):
+    null_is_equal = isinstance(condition, exp.NullSafeEQ)
+    if scope.is_unit(mine[0]) and scope.is_unit(other[0]) and not null_is_equal:
         return mine[0], other[0]
     scope.dimension(mine[0])
     looked_up = _looked_up(scope, other[0])
+    if null_is_equal and (mine[0].type != looked_up.type or is_wide(mine[0]) or family(mine[0]) not in _NEVER_FAIL):
+        # What fails to be of the other type would be NULL, and found.
+        raise Refused(
+            "SDC034",
+            f"{alias}: IS NOT DISTINCT FROM of columns of two types, or of numbers that are not whole: write =",
+        )
     if _compared_kind(mine[0], looked_up) in (None, "real"):
         raise Refused("SDC034", f"{alias}: columns of different types; cast one in a subquery")
     return mine[0], looked_up

@@ -55,7 +55,10 @@ def set_apart(select: exp.Select, query: exp.Query, number: int, *, columns: int
     alias = exp.TableAlias(this=name, columns=names) if names else exp.TableAlias(this=name)
     cte = exp.CTE(this=query, alias=alias, materialized=True)
     with_ = select.args.get("with_")
-    select.set("with_", exp.With(expressions=[*(with_.expressions if with_ is not None else []), cte]))
+    if with_ is None:
+        select.set("with_", exp.With(expressions=[cte]))
+    else:
+        with_.append("expressions", cte)
     return exp.Table(this=name.copy())
 
 

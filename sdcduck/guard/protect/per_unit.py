@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from sqlglot import exp
 
+from sdcduck.catalog.relations import total_of
 from sdcduck.guard.calls import both, chosen
 from sdcduck.guard.expressions import (
     bounded,
@@ -31,6 +32,7 @@ from sdcduck.guard.expressions import (
     without_nulls,
 )
 from sdcduck.guard.methods.dp import SUM_OF_ROWS, DifferentialPrivacy, ends_of_unit, sums_of, within_ends
+from sdcduck.guard.protect.bands import borders_for, is_band, is_compared, told
 from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.refusals import Refused
@@ -110,10 +112,29 @@ class _Groups:
         made = node.copy().transform(self._replaced)
         columns = {column.name for column in made.find_all(exp.Column)}
         # What is compared with numbers is looked at outside, as a condition over any measure.
-        is_compared = is_condition and self.scope.policy.privacy.holds
-        if not is_compared and not isinstance(made, exp.Column) and not columns.isdisjoint(self.figures.measures):
-            raise Refused("SDC041", f"{folded(node.sql('duckdb'))} of each unit")
+        is_outside = is_condition and self.scope.policy.privacy.holds
+        if not is_outside and not isinstance(made, exp.Column) and not columns.isdisjoint(self.figures.measures):
+            self._refuse_measures(made, node)
         return made
+
+    def _refuse_measures(self, made: exp.Expr, node: exp.Expr) -> None:
+        """Refuse measures of units in an expression, but for totals that are compared with a declared border."""
+        for column in [one for one in made.find_all(exp.Column) if one.name in self.figures.measures]:
+            borders = self.figures.bands.get(column.name, ())
+            if is_compared(column) and is_band(column, borders):
+                continue
+            asked, called = borders_for(column), total_of(self.figures.measures[column.name])
+            instead = (
+                f"; bands of it are declared: sdc_protect(.., bands := {{'{called}': [.., {', '.join(asked)}, ..]}})"
+            )
+            wanted = (
+                told(f"; {called}", borders)
+                if borders
+                else instead
+                if asked and column.name in self.figures.added
+                else ""
+            )
+            raise Refused("SDC041", f"{folded(node.sql('duckdb'))} of each unit{wanted}")
 
     def condition(self, having: exp.Expr) -> exp.Expr:
         """The condition of HAVING over the figures of a unit; what they are compared with stays the same node."""
@@ -221,6 +242,8 @@ class _Groups:
         rows = f"count({chosen(there, '1')})" if before is None else f"sum({chosen(every, before.rows)})"
         self.figures.measures[name] = called
         self.figures.added[name] = Added(self.figures.column(rows), exact, known)
+        if before is None:
+            self.figures.bands[name] = self.scope.totals(measure)
         return name
 
     def _within_bounds(self, method: DifferentialPrivacy, measure: exp.Column, called: str) -> tuple[str, str]:

@@ -69,7 +69,7 @@ from sdcduck.guard.protect.unit_windows import without_distinct_on
 from sdcduck.guard.protect.worked_out import write_out_measures
 from sdcduck.guard.refusals import Refused, unknown_column
 from sdcduck.guard.relations import Label, Relation, of_policy
-from sdcduck.quoting import folded
+from sdcduck.quoting import folded, identifier
 
 
 class Protection:
@@ -129,7 +129,8 @@ class Protection:
         if with_ is not None:
             for cte in with_.expressions:
                 if is_recursive(cte):
-                    visible[folded(cte.alias)] = recursive(cte, visible, self.query, self._over_units)
+                    itself = recursive(cte, visible, self.query, self._over_units)
+                    visible[folded(cte.alias)] = self._with_source(itself, cte, visible)
                     continue
                 found = self._with_source(self.query(cte.this, visible), cte.this, visible)
                 if self._read_often and found.label is Label.RELEASED:
@@ -304,11 +305,18 @@ class Protection:
         """The relation of a subquery, with its SQL if that is about public tables and nothing else.
 
         A query around it may give the name of a public table to something else.
+
+        Args:
+            query: it; of WITH RECURSIVE all that stands there.
         """
-        tables = {folded(table.name) for table in query.find_all(exp.Table)}
+        itself = {folded(query.alias)} if isinstance(query, exp.CTE) else set()
+        tables = {folded(table.name) for table in query.find_all(exp.Table)} - itself
         public = {name for name, policy in self.progress.policies.items() if policy.label == "public"} - set(known)
         if relation.label is Label.PUBLIC and tables <= public and query.find(exp.Placeholder, exp.Parameter) is None:
-            return replace(relation, source=f"({query.sql('duckdb')})")
+            sql = query.sql("duckdb")
+            if itself:
+                sql = f"WITH RECURSIVE {sql} FROM {identifier(query.alias)}"
+            return replace(relation, source=f"({sql})")
         return relation
 
     def _subqueries(self, select: exp.Select, known: Mapping[str, Relation]) -> None:

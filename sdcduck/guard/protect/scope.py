@@ -9,6 +9,7 @@ from functools import lru_cache
 from sqlglot import exp, parse_one
 
 from sdcduck.catalog import Policy
+from sdcduck.catalog.relations import total_of
 from sdcduck.guard.expressions import (
     is_aggregate,
     is_zero,
@@ -298,7 +299,8 @@ class Scope:
         asked = borders_for(column)
         if not asked:
             return f"{column.name}; bands are compared by < and >=" if is_with_numbers(column) else column.name
-        wanted = f"bands := {{'{self.called(column)}': [.., {', '.join(asked)}, ..]}}"
+        called = self.called(column) if self.added(column) is None else total_of(self.called(column))
+        wanted = f"bands := {{'{called}': [.., {', '.join(asked)}, ..]}}"
         no = f"{asked[0]} is no border" if len(asked) == 1 else f"{' and '.join(asked)} are no borders"
         return f"{column.name}; {no} of a band, which the custodian declares: sdc_protect(.., {wanted})"
 
@@ -307,6 +309,15 @@ class Scope:
         if self.method.from_cells or self.role(column) is not Role.MEASURE:
             return ()
         return self.sources[column.table].bands.get(folded(column.name), ())
+
+    def totals(self, column: exp.Column) -> tuple[float, ...]:
+        """The borders that the custodian declared for what a unit has of a measure, in whatever rows.
+
+        None where other rows of the unit repeat these: three times an amount would have borders at a third.
+        """
+        if any(alias != column.table and self.sources[alias].several for alias in self.units):
+            return ()
+        return self.sources[column.table].totals.get(folded(column.name), ())
 
     def bounds(self, column: exp.Column) -> tuple[float, ...]:
         """What the custodian declared that the values of a measure of records are between; nothing: nothing."""

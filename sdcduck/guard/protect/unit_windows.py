@@ -18,7 +18,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from sdcduck.guard.expressions import aggregates, duckdb_name, family, function_of, text
+from sdcduck.guard.expressions import aggregates, duckdb_name, family, function_of, text, whole_number
 from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
 from sdcduck.guard.protect.scope import Scope
 from sdcduck.guard.protect.total import TRIED
@@ -121,6 +121,11 @@ def _told(window: exp.Window) -> str:
     """What is said of a window over the records of several units."""
     order = window.args.get("order")
     by = order.expressions[0].this if order is not None and len(order.expressions) == 1 else None
+    groups = whole_number(window.this.this) if isinstance(window.this, exp.Ntile) else None
+    if isinstance(by, exp.Column) and groups is not None and 1 < groups <= _MOST_GROUPS:
+        shares = ", ".join(f"{place / groups:.3g}" for place in range(1, groups))
+        borders = f"the borders of {groups} groups are quantile_cont({by.name}, [{shares}])"
+        return f"a rank among records: {borders}; {_ANSWERED}"
     if isinstance(by, exp.Column) and _is_rank(window.this):
         return f"a rank among records: the median is quantile_disc({by.name}, 0.5); {_ANSWERED}"
     return f"a window: {_ANSWERED}"
@@ -131,6 +136,7 @@ def _is_rank(function: exp.Expr) -> bool:
     return isinstance(function, (exp.RowNumber, exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist, exp.Ntile))
 
 
+_MOST_GROUPS = 10
 _ANSWERED = "OVER (PARTITION BY the unit ..) is answered"
 _AROUND_DISTINCT = ("group", "having", "qualify", "limit", "offset")
 

@@ -355,7 +355,7 @@ def _terms(scope: Scope, node: exp.Expr) -> list[_Term]:
     """What is added up as a sum of products: of each the factors over dimensions, and the measure, if any."""
     if not scope.has_measure(node):
         if family(node) not in ("whole", "real", "decimal"):
-            raise Refused("SDC052", "avg takes numbers; a condition is one as x::INTEGER")
+            raise Refused("SDC052", NO_NUMBER)
         scope.check(node)
         return [_Term((f"({text(node)})",))]
     return _products(scope, node, ())
@@ -389,6 +389,7 @@ def _products(scope: Scope, node: exp.Expr, factors: tuple[str, ...]) -> list[_T
     raise Refused("SDC041", _NO_FIGURE)
 
 
+NO_NUMBER = "avg takes numbers; a condition is one as x::INTEGER, and the time between two dates date_diff('day', a, b)"
 _NO_FIGURE = "sum and avg take measures, also added up, times figures of dimensions, or in functions with bounds"
 
 
