@@ -82,6 +82,7 @@ CREATE OR REPLACE MACRO sdc_record_key(unit_id, digits := 8) AS
 --| @arg part INTEGER: which of them, from 1 to `parts`
 --| @arg record_key VARCHAR: the key column, of whole numbers from 0 on (see `sdc_add_record_key`)
 --| @arg seed BIGINT: for the same parts again; NULL: they are those of the secret
+--| @column .. as in `source`: all columns; of another engine without those of types that it does not have alike
 --| @example
 --| SELECT person_id, region FROM sdc_sample('people', parts := 3, part := 2, seed := 20261129) ORDER BY ALL;
 --| @output
