@@ -24,9 +24,7 @@ _RECORDS = """SELECT i AS id, sdc_record_key(i)::INTEGER AS record_key, (i * 7 %
     ['north', 'south'][1 + i % 2] AS region FROM range(700) r(i)"""
 _DERIVED = "SELECT *, age / 10 AS decade, substr(region, 1, 1) AS letter FROM records"
 _QUESTION = "SELECT decade, letter, count(*) AS n, sum(hours) AS h FROM people GROUP BY CUBE (decade, letter)"
-_PROTECT = (
-    "FROM sdc_protect('people', unit := 'id', dimensions := ['decade', 'letter', 'age'], measures := ['hours'])"
-)
+_PROTECT = "FROM sdc_protect('people', unit := 'id', dimensions := ['decade', 'letter', 'age'], measures := ['hours'])"
 
 
 def _in_duckdb(records: pa.Table) -> Any:
