@@ -66,6 +66,31 @@ CREATE OR REPLACE MACRO sdc_record_key(unit_id, digits := 8) AS
 --| record_key |    5 |     3 |           0
 --| @source this project
 
+--| sdc_sample(source, parts := 10, part := 1, record_key := 'record_key', seed := NULL) -> TABLE
+--| The records of one of several equal parts of a table, drawn by their record keys: a sample, or piece by piece all of it.
+--|
+--| Of a table whose records are on another engine (`sdcduck.connect(.., records=..)`) the engine looks for them, and they come to
+--| this process, 10 million at most: so a method that needs the records themselves gets a sample, and says so. One seed gives the
+--| same records on every engine, and all parts together are the table. Records with one key, such as those of one unit, come together.
+--| Numbers of a sample are not those of the table: its weight is `parts`, and its errors are those of a sample.
+--|
+--| Without `seed` the part depends on the secret of the connection. Keep a seed: whoever knows it and the records of a part
+--| knows something of their keys.
+--|
+--| @arg source VARCHAR: a table or view, or a query in parentheses; of another engine a table
+--| @arg parts INTEGER: into how many parts the records fall, each about as large as the others
+--| @arg part INTEGER: which of them, from 1 to `parts`
+--| @arg record_key VARCHAR: the key column, of whole numbers from 0 on (see `sdc_add_record_key`)
+--| @arg seed BIGINT: for the same parts again; NULL: they are those of the secret
+--| @column .. as in `source`: all columns; of another engine without those of types that it does not have alike
+--| @example
+--| SELECT person_id, region FROM sdc_sample('people', parts := 3, part := 2, seed := 20261129) ORDER BY ALL;
+--| @output
+--| person_id | region
+--| ----------+-------
+--|         6 | South
+--| @source Carter & Wegman (1979), whose hash functions choose
+
 --| sdc_check_keys(source, record_key := 'record_key', unit := NULL, digits := 8) -> TABLE
 --| Counts what would make a protected query fail or mislead: missing keys, keys out of range, units without one key.
 --|

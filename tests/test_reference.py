@@ -98,6 +98,7 @@ _PLAN = [trace.hex() for trace in traces([block("SELECT 1", 1, bytes(16))])]
 _EMPTY_FILE = files("sdcduck") / "py.typed"
 CALLS = {
     "sdc_add_record_key": "sdc_add_record_key('visits_without_key', unit := 'patient', record_key := 'k')",
+    "sdc_sample": "sdc_sample('people', parts := 2)",
     "sdc_check_keys": "sdc_check_keys('visits')",
     "sdc_ptable": "sdc_ptable(D := 2, V := 1)",
     "sdc_store_ptable": "sdc_store_ptable('columns', '(FROM sdc_ptable(D := 2, V := 1))')",

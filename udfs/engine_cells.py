@@ -209,7 +209,7 @@ def kept(cursor: duckdb.DuckDBPyConnection, engine: Engine, asked: Sequence[Aske
         if sum(known.values()) <= _MOST_ROWS:
             break
         known.pop(name, None)
-        cursor.execute(f"DROP TABLE IF EXISTS {name}")
+        cursor.execute(f"DETACH DATABASE IF EXISTS {name.split('.')[0]}")
     return names
 
 
@@ -266,11 +266,12 @@ def _keep(
     kinds = " ".join([*(kind for _, kind in columns), *more])
     counted = f"SELECT count(*), sum(hash({names})), hash(?::VARCHAR) FROM temp._sdc_kept"
     rows_, hashes, of_columns = cursor.execute(counted, [names + kinds]).fetchall()[0]
-    name = f"_sdc_rows_{of_columns}_{rows_}_{hashes or 0}"
-    attach_hidden(cursor)
-    cursor.execute(f"CREATE TABLE IF NOT EXISTS {HIDDEN}.main.{name} AS FROM temp._sdc_kept")
+    # A statement does not see what is made in a database that it has begun to read: each table has one of its own.
+    home = f"{HIDDEN}_rows_{of_columns}_{rows_}_{hashes or 0}"
+    attach_hidden(cursor, home)
+    cursor.execute(f"CREATE TABLE IF NOT EXISTS {home}.main.kept AS FROM temp._sdc_kept")
     cursor.execute("DROP TABLE temp._sdc_kept")
-    return f"{HIDDEN}.main.{name}"
+    return f"{home}.main.kept"
 
 
 def groups_of(

@@ -1,11 +1,11 @@
-"""Tables of another engine for functions that count records: it says how many have the same values."""
+"""Tables of another engine for functions that count records, which it does, or that take some of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from sdcduck.catalog.engines import duckdb_columns
+from sdcduck.catalog.engines import Engine, duckdb_columns
 from sdcduck.errors import SDCError
 from sdcduck.functions.registry import Session
 from sdcduck.quoting import identifier, literal
@@ -31,18 +31,12 @@ def source_of_counts(
     """
     cursor = session.cursor()
     relation = source(cursor, text, argument, elsewhere=True)
-    marked = read_elsewhere(cursor, relation, argument)
-    if not marked:
+    there = table_there(session, relation, argument, "whose values the engine counts")
+    if there is None:
         return relation
-    said = f"argument '{argument}': the records of '{marked[0]}' are on another engine, and the table here is empty"
-    if session.engine is None:
-        raise SDCError(f"{said}: open this file with sdcduck.connect(.., records=..)")
-    if not stands_for(cursor, relation, marked[0]):
-        raise SDCError(
-            f"{said}; name that table itself, whose values the engine counts, or take a sample of its records into a "
-            "table of this database (docs/engines.md)"
-        )
-    types = duckdb_columns(session.engine.schema(marked[0]))
+    engine, table = there
+    said = _said(table, argument)
+    types = duckdb_columns(engine.schema(table))
     by = dict[str, str]()
     for asked, names in columns.items():
         for name in relation.named([*dict.fromkeys(one for one in names or () if one is not None)], asked):
@@ -53,9 +47,40 @@ def source_of_counts(
     shown = [*map(identifier, by), "count(*)"]
     listed = ", ".join(f"{item} AS c{place}" for place, item in enumerate(shown))
     grouped = f"GROUP BY {', '.join(map(identifier, by))} " if by else ""
-    query = f"SELECT {listed} FROM {identifier(marked[0])} {grouped}HAVING count(*) > 0"
-    [rows] = kept(cursor, session.engine, [(query, [*by.items(), (_TIMES, "HUGEINT")], [])])
-    # Whoever asks may have said USE, of which cursors know nothing.
+    query = f"SELECT {listed} FROM {identifier(table)} {grouped}HAVING count(*) > 0"
+    [rows] = kept(cursor, engine, [(query, [*by.items(), (_TIMES, "HUGEINT")], [])])
+    return replace(relation, sql=f"(FROM {rows} WHERE {at_home(argument)})", columns=by, records=_TIMES)
+
+
+def table_there(session: Session, relation: Source, argument: str, what: str) -> tuple[Engine, str] | None:
+    """The engine that has the records of a table argument, and the name of the table; None: they are here.
+
+    Args:
+        what: of the message, what could be done with the table itself.
+
+    Raises:
+        SDCError: on an engine that this connection does not know, or read by a view or a query.
+    """
+    cursor = session.cursor()
+    marked = read_elsewhere(cursor, relation, argument)
+    if not marked:
+        return None
+    said = _said(marked[0], argument)
+    if session.engine is None:
+        raise SDCError(f"{said}: open this file with sdcduck.connect(.., records=..)")
+    if not stands_for(cursor, relation, marked[0]):
+        raise SDCError(
+            f"{said}; name that table itself, {what}, or take a sample of its records into a table of this database "
+            "by sdc_sample (docs/engines.md)"
+        )
+    return session.engine, marked[0]
+
+
+def _said(table: str, argument: str) -> str:
+    return f"argument '{argument}': the records of '{table}' are on another engine, and the table here is empty"
+
+
+def at_home(argument: str) -> str:
+    """A condition that whoever asks is where the name of such a table means it: cursors do not know of USE."""
     elsewhere = literal(f"argument '{argument}': a table that stands for one on another engine is in main: USE main")
-    at_home = f"CASE WHEN current_schema() = 'main' THEN true ELSE error({elsewhere}) END"
-    return replace(relation, sql=f"(FROM {rows} WHERE {at_home})", columns=by, records=_TIMES)
+    return f"CASE WHEN current_schema() = 'main' THEN true ELSE error({elsewhere}) END"

@@ -194,7 +194,7 @@ def source(
     if not elsewhere and (marked := read_elsewhere(cursor, found, argument)):
         raise SDCError(
             f"argument '{argument}': the records of '{marked[0]}' are on another engine, and the table here is empty; "
-            "take a sample of them into a table of this database (docs/engines.md)"
+            "take a sample of them into a table of this database by sdc_sample (docs/engines.md)"
         )
     return found
 

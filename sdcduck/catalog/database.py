@@ -39,9 +39,9 @@ HIDDEN = "_sdcduck"
 """A database in memory, which all connections to a database see."""
 
 
-def attach_hidden(con: duckdb.DuckDBPyConnection) -> None:
-    """Have the hidden database."""
-    con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {HIDDEN} (HIDDEN, READ_WRITE)")
+def attach_hidden(con: duckdb.DuckDBPyConnection, name: str = HIDDEN) -> None:
+    """Have the hidden database, or another one like it."""
+    con.execute(f"ATTACH IF NOT EXISTS ':memory:' AS {name} (HIDDEN, READ_WRITE)")
 
 
 def current_database(con: duckdb.DuckDBPyConnection) -> str:

@@ -108,6 +108,16 @@ def count(value: exp.Expr | None = None) -> exp.Expr:
     return parse_one("count(*)", read="duckdb") if value is None else _of("count(x)", x=value)
 
 
+def where(aggregate: exp.Expr, condition: exp.Expr) -> exp.Expr:
+    """An aggregate over the records that meet a condition.
+
+    >>> where(count(), is_null(column("x"))).sql("duckdb")
+    'COUNT(CASE WHEN "x" IS NULL THEN 1 END)'
+    """
+    value = exp.Literal.number(1) if isinstance(aggregate.this, exp.Star) else aggregate.this
+    return type(aggregate)(this=exp.Case(ifs=[exp.If(this=condition.copy(), true=value.copy())]))
+
+
 def total(value: exp.Expr, scale: int = 0) -> exp.Expr:
     """The sum of whole numbers, or of decimals: in the type that it cannot overflow."""
     return _of(f"sum(CAST(x AS DECIMAL(38, {scale})))", x=value)

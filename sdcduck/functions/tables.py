@@ -1362,6 +1362,15 @@ def rules(
     them as `rules := 'house'`."""
 
 
+@table_function("sdc_sample")
+def sample(
+    con: DuckDBPyConnection, /, source: str, parts: int = 10, part: int = 1, record_key: str = "record_key",
+    seed: int | None = None
+) -> DuckDBPyRelation:
+    """The records of one of several equal parts of a table, drawn by their record keys: a sample, or piece by piece all
+    of it."""
+
+
 @table_function("sdc_sample_curve")
 def sample_curve(
     con: DuckDBPyConnection, /, original: str, columns: Sequence[str] = (), metrics: Sequence[str] = (),
@@ -1945,7 +1954,7 @@ __all__ = [
     "recode_report", "recon_agreement", "recon_bounds", "recon_count", "recon_designations", "recon_link",
     "recon_refutations", "recon_stability", "reconstruct", "record_swap", "record_swap_report", "releases",
     "replicated_uniques", "rest_group", "rest_group_report", "roc", "round_table", "rounding_ptable", "rule_sets",
-    "rules", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_default",
+    "rules", "sample", "sample_curve", "sample_equivalence", "sdmx", "sequence", "sequence_check", "sequence_default",
     "sequence_forget", "sequence_rehearsal", "shuffle", "store_ptable", "substitute_subsample",
     "substitute_subsample_report", "suda", "suda_contributions", "summary_risk", "suppress", "survival_table",
     "synth_correlations", "synth_diversity", "synth_diversity_records", "synth_dp", "synth_dp_budget",

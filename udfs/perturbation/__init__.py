@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from sdcduck.functions.registry import Family
-from sdcduck.udfs.perturbation import ptables
+from sdcduck.udfs.perturbation import ptables, samples
 
 FAMILIES = (
     Family(
         name="perturbation",
         stored=("perturbation.sql",),
         temporary=("perturbation_tables.sql",),
-        planners=ptables.PLANNERS,
+        planners=(*ptables.PLANNERS, *samples.PLANNERS),
         scalars=ptables.SCALARS,
     ),
 )

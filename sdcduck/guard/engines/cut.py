@@ -102,7 +102,7 @@ class _Block:
         self.key = None if self._key is None else self._spelled.get(self._key)
         self.cells = InnerCells(source.policy.name, source.types, name)
         self._check_form(table)
-        self._ones = self.cells.number(semantics.count(), "BIGINT")
+        self.cells.number(semantics.count(), "BIGINT")
         keys = {key.sql("duckdb") for key in self._group_keys()}
         for item in list(select.expressions):
             shown = item.unalias()
@@ -177,11 +177,11 @@ class _Block:
         elif isinstance(node, (exp.Count, exp.Sum, exp.Max)) and not node.expressions:
             node.replace(self._merged(node))
         elif _is_call(node, "_sdc_grid_sum", 1):
-            condition, value = self._chosen(node.expressions[0])
+            there, here, value = self._chosen(node.expressions[0])
             name = self._measure(value, ("DOUBLE",))
-            number = self.cells.number(semantics.total_on_grid(column(name)), "HUGEINT")
+            number = self._added_up(semantics.total_on_grid(column(name)), "HUGEINT", there)
             quotient = parse_one("total / 1e4", read="duckdb")
-            quotient.set("this", self._sum(condition, number))
+            quotient.set("this", self._sum(here, number))
             node.replace(quotient)
         else:
             raise _refused("an aggregate other than count, sum and avg")
@@ -190,39 +190,68 @@ class _Block:
         """Whether this is a constant."""
         return isinstance(node, (exp.Literal, exp.Null, exp.Boolean))
 
-    def _chosen(self, node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr]:
-        """The condition for records, and what is taken of those."""
+    def _chosen(self, node: exp.Expr) -> tuple[exp.Expr | None, exp.Expr | None, exp.Expr]:
+        """The condition for records in two parts (see `_parts`), and what is taken of those."""
         value = node.unnest()
         if not isinstance(value, exp.Case):
-            return None, value
+            return None, None, value
         cases = value.args["ifs"]
         if value.this is not None or value.args.get("default") is not None or len(cases) != 1:
             raise _refused("a value that is chosen in several ways")
-        return cases[0].this, cases[0].args["true"].unnest()
+        return *self._parts(cases[0].this), cases[0].args["true"].unnest()
+
+    def _parts(self, condition: exp.Expr) -> tuple[exp.Expr | None, exp.Expr | None]:
+        """What of a condition the engine answers record by record, and what is left for inner cells; None: nothing.
+
+        Inner cells need not be told apart by the former: they are as many as the dimensions make them.
+        """
+        whole = condition.unnest()
+        parts = list(whole.flatten()) if isinstance(whole, exp.And) else [whole]
+        found = [(part, self._all_alike(part)) for part in parts]
+        there, here = (
+            [alike for _, alike in found if alike is not None],
+            [part for part, alike in found if alike is None],
+        )
+        return exp.and_(*there) if there else None, exp.and_(*here) if here else None
+
+    def _all_alike(self, node: exp.Expr) -> exp.Expr | None:
+        """A condition as engines answer it alike; None: it is not of measures alone."""
+        if isinstance(node, exp.Not | exp.Paren):
+            inner = self._all_alike(node.this)
+            return None if inner is None else type(node)(this=inner)
+        if isinstance(node, exp.And | exp.Or):
+            sides = self._all_alike(node.left), self._all_alike(node.right)
+            return None if sides[0] is None or sides[1] is None else type(node)(this=sides[0], expression=sides[1])
+        return self._alike(node)
+
+    def _added_up(self, tree: exp.Expr, kind: str, there: exp.Expr | None) -> str:
+        """The name of a column of inner cells with an aggregate over the records that meet a condition."""
+        return self.cells.number(tree if there is None else semantics.where(tree, there), kind)
 
     def _merged(self, node: exp.Expr) -> exp.Expr:
         """A count, a sum or the largest key."""
         if isinstance(node.this, exp.Distinct):
             raise _refused("count(DISTINCT ..)")
-        condition, value = self._chosen(node.this)
+        there, here, value = self._chosen(node.this)
         if isinstance(node, exp.Count):
             ones = isinstance(value, exp.Star) or (isinstance(value, exp.Literal) and not value.is_string)
-            counted = self._ones if ones else self.cells.number(semantics.count(column(self._column(value))), "BIGINT")
-            some = exp.Coalesce(this=self._sum(condition, counted), expressions=[exp.Literal.number(0)])
+            counting = semantics.count(None if ones else column(self._column(value)))
+            counted = self._sum(here, self._added_up(counting, "BIGINT", there))
+            some = exp.Coalesce(this=counted, expressions=[exp.Literal.number(0)])
             return exp.cast(some, "BIGINT", dialect="duckdb")
         if isinstance(node, exp.Max):
             name = self._column(value)
             if folded(name) != self._key:
                 raise _refused("max(..)")
-            number = self.cells.number(semantics.most(column(name)), self._source.types[name])
-            return exp.Max(this=self._case(condition, number))
+            number = self._added_up(semantics.most(column(name)), self._source.types[name], there)
+            return exp.Max(this=self._case(here, number))
         name = self._column(value)
         kind = self._source.types[name]
         scale = _scale(kind)
         if scale is None:
             raise _refused(f"sums of {kind}")
         summed = f"DECIMAL(38,{scale})" if kind.startswith("DECIMAL") else "HUGEINT"
-        return self._sum(condition, self.cells.number(semantics.total(column(name), scale), summed))
+        return self._sum(here, self._added_up(semantics.total(column(name), scale), summed, there))
 
     def _contribution(self, value: exp.Expr, key: exp.Expr, condition: exp.Expr) -> exp.Expr:
         """The largest contribution of a record: see `_sdc_contribution`."""
@@ -231,17 +260,16 @@ class _Block:
             raise _refused("a record key of another table")
         measure, of_key, kind = column(name), column(self._spelled[str(self._key)]), self._source.types[name]
         floating = kind == "DOUBLE"
+        there, here = self._parts(condition)
+
+        def cell(aggregate: exp.Expr, kind: str = "BIGINT") -> exp.Expr:
+            return self._cell(self._added_up(aggregate, kind, there))
+
         ends = semantics.largest(measure, of_key, floating=floating)
-        parts: dict[str, exp.Expr] = {
-            part: self._cell(self.cells.number(end, kind)) for part, end in zip(("high", "low"), ends, strict=True)
-        }
-        parts["without"] = self._cell(self.cells.number(semantics.without(of_key), "BIGINT"))
-        parts["nans"] = (
-            self._cell(self.cells.number(semantics.nans(measure, of_key), "BIGINT"))
-            if floating
-            else exp.Literal.number(0)
-        )
-        parts["chosen"] = condition.copy()
+        parts = {part: cell(end, kind) for part, end in zip(("high", "low"), ends, strict=True)}
+        parts["without"] = cell(semantics.without(of_key))
+        parts["nans"] = cell(semantics.nans(measure, of_key)) if floating else exp.Literal.number(0)
+        parts["chosen"] = exp.true() if here is None else here.copy()
 
         def filled(node: exp.Expr) -> exp.Expr:
             return parts[node.name] if isinstance(node, exp.Column) and not node.table and node.name in parts else node

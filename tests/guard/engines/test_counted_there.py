@@ -24,6 +24,7 @@ _SYNTHETIC = (
 )
 _KEYS = "keys := ['region', 'age']"
 _BY = "dimensions := ['region', 'age']"
+_COUNTS = f"(SELECT region, age, records AS n FROM sdc_classes('persons', {_KEYS}))".replace("'", "''")
 _SOME = (
     f"FROM sdc_k_anonymity('persons', {_KEYS}, k := 6)",
     "FROM sdc_l_diversity('persons', keys := ['region', 'married'], sensitive := 'since')",
@@ -50,6 +51,9 @@ _MORE = (
     f"FROM sdc_tau('persons', {_BY}, model := 'poisson', k := [0, 1, 2], d := [0, 1])",
     f"FROM sdc_tune('tau3(1) <= 0.2', 'persons', {_BY}, model := 'nbi')",
     f"FROM sdc_tau_observed('persons', 'synthetic', {_BY}, synthetic_freq := 'n')",
+    f"FROM sdc_table_risk_utility('{_COUNTS}', 'synthetic', {_BY})",
+    f"FROM sdc_count_utility('{_COUNTS}', 'synthetic', {_BY})",
+    f"FROM sdc_noise_distribution('{_COUNTS}', 'synthetic', {_BY})",
 )
 
 
@@ -124,6 +128,13 @@ def test_a_table_without_records(alone: duckdb.DuckDBPyConnection) -> None:
         here.execute("CREATE TABLE persons AS FROM given")
         for statement in (f"FROM sdc_k_anonymity('persons', {_KEYS})", f"FROM sdc_classes('persons', {_KEYS})"):
             assert _bits(con, statement) == _bits(here, statement)
+
+
+def test_twice_in_one_statement(alone: duckdb.DuckDBPyConnection) -> None:
+    """What is made for the second call is seen by a statement that has begun to read what was made for the first."""
+    asked = f"SELECT records FROM sdc_k_anonymity('persons', {_KEYS}) UNION ALL SELECT count(*) FROM sdc_classes('persons', keys := ['fee'])"
+    with sdcduck.connect(secret=_SECRET, records=_of("duckdb", alone)) as con:
+        assert con.execute(asked).fetchall() == alone.execute(asked).fetchall()
 
 
 def test_a_view_of_its_name_in_another_schema_is_not_answered_by_the_table(there: duckdb.DuckDBPyConnection) -> None:

@@ -240,6 +240,19 @@ def test_strange_values(alone: duckdb.DuckDBPyConnection, engine: Callable[[dict
         assert is_same(whole.stream(question).read_all(), split.stream(question).read_all()), question
 
 
+def test_cells_are_told_apart_by_dimensions_alone(alone: duckdb.DuckDBPyConnection) -> None:
+    """Whether a record has a measure, or one that comes to something, is asked record by record."""
+    whole = sdcduck.open_guard(alone)
+    _, split = _split(alone, here_and_there(alone, _as_duckdb))
+    for question, conditions in (
+        ("SELECT region, sum(income) AS i, avg(hours) AS h FROM people GROUP BY region", ""),
+        ("SELECT region, sum(fee) FILTER (WHERE sex = 'f') AS f FROM people GROUP BY region", ', "sex"'),
+    ):
+        (engine_sql,) = split.explain(question).engine
+        assert engine_sql.endswith(f'GROUP BY "region"{conditions} HAVING COUNT(*) > 0'), question
+        assert is_same(whole.sql(question), split.sql(question)), question
+
+
 def test_both_halves_are_explained(alone: duckdb.DuckDBPyConnection) -> None:
     _, split = _split(alone, here_and_there(alone, _as_duckdb))
     found = split.explain("SELECT region, count(*) AS n FROM people WHERE age > 7 GROUP BY region")
