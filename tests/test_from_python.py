@@ -124,7 +124,7 @@ def test_a_call_runs_at_once_and_once(con: duckdb.DuckDBPyConnection) -> None:
     made = sdcduck.protect(con, "people", unit="person_id", dimensions=["region"], method="threshold", min_units=2)
     assert con.execute("SELECT name, method, min_units FROM sdc_policies()").fetchall() == [("people", "threshold", 2)]
     sdcduck.unprotect(con, "people")
-    assert made.fetchall() == made.fetchall() == [("people", "threshold", 10, 10, True, False)]
+    assert made.fetchall() == made.fetchall() == [("people", "threshold", 10, 10, True, False, "off")]
     assert made.df()["method"].tolist() == ["threshold"]
     assert sdcduck.policies(con).fetchall() == []
 

@@ -235,6 +235,7 @@ CALLS = {
     "sdc_users": "sdc_users()",
     "sdc_create_user": "sdc_create_user('ann', 'correct horse battery')",
     "sdc_drop_user": "sdc_drop_user('ann')",
+    "sdc_synth_tables": "sdc_synth_tables('(SELECT DISTINCT region FROM people)', 'region', {'people': 'region'})",
     "sdc_synth_records": "sdc_synth_records('people', bounds := {'age': [0, 99]}, columns := ['age'], details := true)",
     "sdc_synth_model": "sdc_synth_model('columns', '(SELECT region, age FROM people)')",
     "sdc_drop_synth_model": "sdc_drop_synth_model('columns')",

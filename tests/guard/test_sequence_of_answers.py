@@ -375,7 +375,7 @@ def others(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPy
         ("sequence := 'precision', secrets := ['ill'], least_error := 'NaN'::DOUBLE", "argument 'least_error'"),
         ("sequence := 'precision', secrets := ['ill'], on_breach := 'warn'", "argument 'on_breach' must be"),
         ("sequence := 'precision', secrets := ['ill'], population := 'persons'", "does not go with 'population'"),
-        ("secrets := ['ill']", "goes with sequence := 'precision'"),
+        ("sequence := 'off', secrets := ['ill']", "goes with sequence := 'precision'"),
         ("sequence := 'precision', secrets := ['rare'], dimensions := ['a', 'rare']", "fewer than 3 units"),
         ("sequence := 'precision', secrets := ['same'], dimensions := ['a', 'same']", "fewer than two values"),
         ("sequence := 'precision', secrets := ['ill'], dimensions := ['ill', 'share']", "of it no cells can be made"),

@@ -185,6 +185,7 @@ def test_errors_name_nothing_hidden(one: Guard, query: str) -> None:
 @pytest.mark.parametrize(("query", "name"), [
     ("SELECT current_date", "current_date"), ("SELECT CURRENT_TIMESTAMP", "current_timestamp"), ("SELECT now()", "now()"),
     ("SELECT today() + 1 AS x, current_date", "x"), ("SELECT localtimestamp", "localtimestamp"), ("SELECT current_time AS t", "t"),
+    ("SELECT CURRENT_TIME, current_date", "current_time"),
     ("SELECT d FROM (SELECT current_date AS d) WHERE d = current_date", "d"),
     ("SELECT current_date, region, count(*) AS n FROM people GROUP BY region", "current_date"),
 ])  # fmt: skip
