@@ -152,8 +152,8 @@ def _with_numbers(parents: Source, key: str, shown: Sequence[str], children: Seq
     """
     joins = "".join(
         f" LEFT JOIN (SELECT _sdc_found, count(*) AS _sdc_n FROM (SELECT {child.parent} AS _sdc_of FROM "
-        f"{child.relation.sql}) JOIN (SELECT {key} AS _sdc_found FROM {parents.sql}) ON _sdc_of = _sdc_found GROUP BY ALL) "
-        f"AS _sdc_{place} ON _sdc_{place}._sdc_found = _sdc_p._sdc_key"
+        f"{child.relation.sql}) JOIN (SELECT {key} AS _sdc_found FROM {parents.sql}) ON _sdc_of = _sdc_found "
+        f"GROUP BY ALL) AS _sdc_{place} ON _sdc_{place}._sdc_found = _sdc_p._sdc_key"
         for place, child in enumerate(children)
     )
     numbers = "".join(
