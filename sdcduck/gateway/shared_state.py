@@ -196,4 +196,3 @@ class SharedState:
         """Nobody asks any more: the file is free again."""
         for role in self.roles.values():
             role.close()
-        self.roles = {}

@@ -1,7 +1,8 @@
 """What DuckDB hands over to Arrow as another value, without a word.
 
 Of UHUGEINT the 128 bits, as a number with a sign: 2^128 - 1 would leave as -1. Of INTERVAL nanoseconds in 64 bits,
-which go around after 292 years of hours. Of TIMETZ the time alone, without its zone.
+which go around after 292 years of hours. Of TIMETZ the time alone, without its zone. Of BIT and BIGNUM the bytes
+in which it keeps them.
 """
 
 from __future__ import annotations
@@ -59,6 +60,8 @@ def _leaves(values: pa.Array) -> Iterator[pa.Array]:
         inside = [values.keys, values.items]
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
         inside = [values.flatten()]
+    elif types.is_union(kind):
+        inside = [values.field(place) for place in range(kind.num_fields)]
     else:
         yield values
         return
@@ -85,8 +88,14 @@ def _has_time(values: pa.Array) -> bool:
     return bool(types.is_time(values.type) and values.null_count < len(values))
 
 
+def _has_bytes(values: pa.Array) -> bool:
+    stored = values.storage if isinstance(values, pa.ExtensionArray) else values
+    return bool(types.is_binary(stored.type) and stored.null_count < len(stored))
+
+
 _WRONG: list[tuple[re.Pattern[str], Callable[[pa.Array], bool], str]] = [
     (re.compile(r"\bUHUGEINT\b"), _has_sign, "a UHUGEINT of 2^127 or more"),
     (re.compile(r"\bINTERVAL\b"), _went_around, "an INTERVAL of more than 292 years in hours and less"),
     (re.compile(r"\bTIME WITH TIME ZONE\b"), _has_time, "a TIMETZ"),
+    (re.compile(r"\b(BIT|BIGNUM)\b"), _has_bytes, "a BIT or BIGNUM"),
 ]

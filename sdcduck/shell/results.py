@@ -21,6 +21,8 @@ from sdcduck.quoting import harmless, identifier, literal
 from sdcduck.shell.boxes import WITHHELD, Column, Row, box, clean, legend
 
 _FROM_TEXT = ("date", "time", "timetz", "timestamp", "timestamptz", "interval", "uuid")
+_AS_DUCKDB = r"regexp_replace({}, '^(\d+-\d+-\d+)(.*) BC$', '\1 (BC)\2')"
+"""PostgreSQL has the BC of a moment behind it, DuckDB behind the day."""
 
 
 class Texts:
@@ -72,7 +74,7 @@ class Texts:
         values = []
         for field, column in zip(table.schema, columns, strict=True):
             typed = pa.types.is_string(field.type) and (not batches or column.type in _FROM_TEXT)
-            value = f"CAST({field.name} AS {column.type or 'VARCHAR'})" if typed else field.name
+            value = f"CAST({_AS_DUCKDB.format(field.name)} AS {column.type or 'VARCHAR'})" if typed else field.name
             values.append(f"{value} AS {identifier(column.name)}")
         self._con.from_arrow(table).project(", ".join(values)).write_parquet(str(file))
 

@@ -28,14 +28,14 @@ def people() -> Iterator[duckdb.DuckDBPyConnection]:
 def test_a_policy_says_whether_it_replaces_one(people: duckdb.DuckDBPyConnection) -> None:
     for least, role, replaced in [(5, "", False), (6, "", True), (5, "staff", False), (7, "STAFF", True)]:
         [row] = people.execute(PROTECT.format(least, role)).fetchall()
-        assert row == ("people", "threshold", 90, 90, True, replaced)
+        assert row == ("people", "threshold", 90, 90, True, replaced, "off")
     people.execute("FROM sdc_unprotect('people')").fetchall()
-    assert people.execute(PROTECT.format(5, "")).fetchall()[0][-1] is False
+    assert people.execute(PROTECT.format(5, "")).fetchall()[0][5] is False
 
 
 def test_a_public_table_that_becomes_protected_is_replaced(people: duckdb.DuckDBPyConnection) -> None:
     people.execute("FROM sdc_declare_public('people')").fetchall()
-    assert people.execute(PROTECT.format(5, "")).fetchall()[0][-1] is True
+    assert people.execute(PROTECT.format(5, "")).fetchall()[0][5] is True
 
 
 def test_a_user_says_whether_it_is_a_new_one(people: duckdb.DuckDBPyConnection) -> None:

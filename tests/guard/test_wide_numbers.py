@@ -1,4 +1,4 @@
-"""UHUGEINT, INTERVAL and TIMETZ: right or refused, for Arrow does not have all of their values."""
+"""UHUGEINT, INTERVAL, TIMETZ, BIT and BIGNUM: right or refused, for Arrow does not have all of their values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def con() -> Iterator[duckdb.DuckDBPyConnection]:
     with sdcduck.connect(secret="the secret of the tests") as connection:
         connection.execute(f"""
             CREATE TABLE wide AS SELECT {LARGEST}::UHUGEINT AS u, {2**127}::UHUGEINT AS least, {2**127 - 1}::UHUGEINT AS most,
-                {-(2**127 - 1)}::HUGEINT AS h""")
+                {-(2**127 - 1)}::HUGEINT AS h, union_value(b := '101'::BIT) AS either""")
         connection.execute("FROM sdc_declare_public('wide')").fetchall()
         yield connection
 
@@ -53,6 +53,16 @@ def test_what_would_be_another_time_is_refused(guard: Guard, shown: str) -> None
     with pytest.raises(SDCError, match=r"SDC090.*for which an answer has no type: CAST it to VARCHAR"):
         guard.sql(f"SELECT {shown} AS x FROM wide")
     assert guard.sql(f"SELECT {shown} AS x FROM wide LIMIT 0").num_rows == 0
+
+
+@pytest.mark.parametrize("shown", ["'101'::BIT", "['101'::BIT]", "either", "12::BIGNUM", "{'a': 12::BIGNUM}"])
+def test_what_would_be_the_bytes_of_duckdb_is_refused(guard: Guard, shown: str) -> None:
+    with pytest.raises(SDCError, match=r"SDC090.*a BIT or BIGNUM, .*CAST it to VARCHAR"):
+        guard.sql(f"SELECT {shown} AS x FROM wide")
+    [row] = guard.sql(
+        "SELECT '101'::BIT::VARCHAR AS a, NULL::BIT AS b, {'BIT': 1} AS c, '\\x01'::BLOB AS d FROM wide"
+    ).to_pylist()
+    assert row == {"a": "101", "b": None, "c": {"BIT": 1}, "d": b"\1"}
 
 
 def test_times_that_arrow_has_are_answered(guard: Guard) -> None:

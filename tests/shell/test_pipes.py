@@ -133,7 +133,8 @@ def test_the_end_of_a_name_says_the_form_of_a_file(ask: Run, tmp_path: Path) -> 
 def test_a_parquet_file_has_values_of_their_types(ask: Run, tmp_path: Path) -> None:
     query = (
         "SELECT a_bool, an_int, a_double, a_decimal, a_text, a_date, a_moment, nothing, INTERVAL 3 DAY AS wait, "
-        "[1, NULL] AS two, 'f26e8cef-d368-467c-831f-b4cb7d382316'::UUID AS id, DATE '0044-03-15 (BC)' AS ides FROM kinds"
+        "[1, NULL] AS two, 'f26e8cef-d368-467c-831f-b4cb7d382316'::UUID AS id, DATE '0044-03-15 (BC)' AS ides, "
+        "TIMESTAMP '0044-03-15 (BC) 10:00:00.5' AS stabbed FROM kinds"
     )
     done = ask(text=f".once kinds.parquet\n{query};\n.once all.parquet\nFROM numbers ORDER BY n;")
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
@@ -142,12 +143,12 @@ def test_a_parquet_file_has_values_of_their_types(ask: Run, tmp_path: Path) -> N
             (ROWS, ROWS * (ROWS - 1) // 2)
         ]
         kinds = f"FROM '{tmp_path}/kinds.parquet'"
-        assert con.execute(f"SELECT * EXCLUDE (ides) {kinds}").fetchall()[0][:-1] == (
+        assert con.execute(f"SELECT * EXCLUDE (ides, stabbed) {kinds}").fetchall()[0][:-1] == (
             True, 8, 1.5, Decimal("12.345"), "grün", date(2020, 2, 29), datetime(2020, 2, 29, 12, 30, 1, 500_000), None,
             timedelta(3), [1, None],
         )  # fmt: skip
-        assert con.execute(f"SELECT id::VARCHAR, ides::VARCHAR {kinds}").fetchall() == [
-            ("f26e8cef-d368-467c-831f-b4cb7d382316", "0044-03-15 (BC)")
+        assert con.execute(f"SELECT id::VARCHAR, ides::VARCHAR, stabbed::VARCHAR {kinds}").fetchall() == [
+            ("f26e8cef-d368-467c-831f-b4cb7d382316", "0044-03-15 (BC)", "0044-03-15 (BC) 10:00:00.5")
         ]
 
 
