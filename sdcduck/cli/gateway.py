@@ -99,22 +99,18 @@ def serve(
     with one_line_errors():
         certificate = _tls(host, tls_cert, tls_key, off=no_tls)
         required = certificate is not None and not is_loopback(host)
-        options = Options(
-            host=host, port=port, tls=None if certificate is None else certificate.context, tls_required=required,
-            connections=connections, idle=idle,
-        )  # fmt: skip
+        options = Options(host, port, None if certificate is None else certificate.context, required, connections, idle)
         issuer = _issuer(flight_client_ca, certificate, flight_port)
         flight = None if flight_port is None else FlightOptions(host, flight_port, certificate, idle, issuer=issuer)
         # What the engine puts into files where memory is short are records, and nobody else's to read.
         os.umask(os.umask(0o077) | 0o077)
-        written = _audit_log(log, log_quota, log_size)
+        audit = _audit_log(log, log_quota, log_size)
         opening = partial(
             open_file, file, Limits(user_connections, seconds, rows), connections=connections, memory=memory,
-            log=written, custodian_raw=custodian_raw, plans_only=plans_only, allow_dirs=allow_dir or [],
+            log=audit, custodian_raw=custodian_raw, plans_only=plans_only, allow_dirs=allow_dir or [],
             records=records,
         )  # fmt: skip
-        following = Following(partial(check_next, file, written, custodian_raw=custodian_raw), opening)
-        opened = opening()
+        opened, following = opening(), Following(partial(check_next, file, audit, custodian_raw=custodian_raw), opening)
         _log_to_standard_error()
 
         def ready(ports: Ports) -> None:

@@ -249,13 +249,16 @@ class _Change:
     def __init__(self, opened: SharedState, served: Gateway, following: Following | None, over: asyncio.Event) -> None:
         self._opened, self._served, self._following, self._over = opened, served, following, over
         self._running: asyncio.Task[None] | None = None
+        self._asked = False
 
     def begin(self) -> None:
-        """Now, if it does not already."""
+        """Now, or after the change that goes on: it may have looked at the file before this one."""
         if self._following is None:
             note("file kept", why="with Arrow Flight SQL, users, policies and records are those of the start: restart")
-        elif self._running is None or self._running.done():
-            self._running = asyncio.create_task(self._run(self._following))
+        elif not self._over.is_set():
+            self._asked = True
+            if self._running is None or self._running.done():
+                self._running = asyncio.create_task(self._run(self._following))
 
     async def ended(self) -> None:
         """Wait for its end.
@@ -267,6 +270,11 @@ class _Change:
             await self._running
 
     async def _run(self, following: Following) -> None:
+        while self._asked and self._opened.is_replaced():
+            self._asked = False
+            await self._change(following)
+
+    async def _change(self, following: Following) -> None:
         try:
             await asyncio.to_thread(following.check)
         except SDCError as problem:

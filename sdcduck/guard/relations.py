@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 from sdcduck.catalog import Policy
-from sdcduck.catalog.relations import total_of
+from sdcduck.catalog.relations import Limits, total_of
 from sdcduck.quoting import folded, identifier
 
 RAW = "raw"
@@ -186,14 +186,24 @@ def of_policy(policy: Policy, columns: frozenset[str], *, is_table: bool) -> Rel
         {folded(name): numbers for name, numbers in limits if folded(name) in measures}
         for limits in (policy.bounds, policy.bands)
     )
-    of_totals = {folded(name): numbers for name, numbers in policy.bands}
-    totals = {name: of_totals[total] for name in measures if (total := total_of(name)) in of_totals}
+    totals = {folded(name): numbers for name, numbers in _of_totals(policy)}
     return Relation(
         Label.UNIT, columns, roles, policy, policy.name, rows_of, frozenset([folded(policy.name)]),
         measures=measures, bounds=bounds, bands=bands, totals=totals, others=others,
         owned=frozenset(folded(name) for name, _ in policy.owned),
         identifying=frozenset(map(folded, policy.identifying)),
     )  # fmt: skip
+
+
+def _of_totals(policy: Policy) -> Limits:
+    """The borders of what a unit has of measures. One called 'sum(cost)' has those that are declared by this name."""
+    declared = {folded(name): numbers for name, numbers in policy.bands}
+    measures = {folded(name): name for name in policy.measures}
+    return tuple(
+        (name, declared[total])
+        for lower, name in measures.items()
+        if (total := total_of(lower)) in declared and total not in measures
+    )
 
 
 def about(policy: Policy) -> str:
@@ -215,7 +225,7 @@ def use_of(policy: Policy, column: str) -> str:
         for kind, limits, name in (
             ("bounds", policy.bounds, lower),
             ("bands at", policy.bands, lower),
-            ("bands of the total of a unit at", policy.bands, total_of(lower)),
+            ("bands of the total of a unit at", _of_totals(policy), lower),
         ):
             numbers = {folded(limited): numbers for limited, numbers in limits}.get(name, ())
             if numbers:

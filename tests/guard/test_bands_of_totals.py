@@ -91,6 +91,9 @@ def test_bands_of_totals_are_conditions_wherever_units_stand(
         ("SELECT count(*) FROM (SELECT v.id, sum(v.cost) AS t FROM visits v JOIN visits w USING (id) GROUP BY v.id) WHERE t >= 700", "SDC0"),
         ("SELECT count(*) FROM (SELECT id, sum(cost * 2) AS t FROM visits GROUP BY id) WHERE t >= 700", "SDC0"),
         ("SELECT count(*) FROM (SELECT id, sum(cost) + sum(cost) AS t FROM visits GROUP BY id) WHERE t >= 700", "SDC041"),
+        # It is 0 of who has no such visit, which is below 700, and nothing to the rest of the guard.
+        ("SELECT count(*) FROM (SELECT id FROM visits GROUP BY id HAVING sum(CASE WHEN diagnosis = 'cut' THEN cost ELSE 0 END) < 700)", "SDC052"),
+        ("SELECT count(*) FROM (SELECT id, sum(coalesce(cost, 0)) AS t FROM visits GROUP BY id) WHERE t < 700", "SDC052"),
     ],
 )  # fmt: skip
 def test_what_is_no_declared_border_of_a_total_is_refused(
@@ -112,3 +115,18 @@ def test_bands_of_totals_are_shown_and_checked(guarded: tuple[str, duckdb.DuckDB
     ]:
         with pytest.raises(duckdb.Error, match=said):
             protect(con, bands, "method := 'threshold', min_units := 1")
+
+
+def test_a_measure_that_is_called_like_a_total_has_its_own_bands() -> None:
+    with visits_database.made("threshold") as con:
+        con.execute('CREATE TABLE spendings AS SELECT id, diagnosis, cost, cost * 100 AS "sum(cost)" FROM visits')
+        con.execute("FROM sdc_add_record_key('spendings', unit := 'id')").fetchall()
+        con.execute(
+            "FROM sdc_protect('spendings', unit := 'id', dimensions := ['diagnosis'], measures := ['cost', 'sum(cost)'], population := 'persons', "
+            "bands := {'sum(cost)': [700, 1200]}, method := 'threshold', min_units := 1)"
+        ).fetchall()
+        guard = sdcduck.open_guard(con)
+        assert "of the total" not in str(guard.sql("DESCRIBE spendings").to_pylist())
+        guard.sql('SELECT count(*) FROM spendings WHERE "sum(cost)" >= 700')
+        with pytest.raises(Refused, match="SDC041"):
+            guard.sql("SELECT count(*) FROM (SELECT id FROM spendings GROUP BY id HAVING sum(cost) >= 700)")

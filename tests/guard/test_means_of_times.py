@@ -61,6 +61,11 @@ def test_what_may_have_months_in_it_is_refused_with_what_to_write(exact: Guard, 
         exact.sql(f"SELECT avg({value}) FROM visits")
 
 
+def test_of_different_days_it_is_refused(exact: Guard) -> None:
+    with pytest.raises(Refused, match="SDC051: DISTINCT in an aggregate"):
+        exact.sql("SELECT avg(DISTINCT day) FROM visits")
+
+
 def test_with_differential_privacy_the_refusal_says_what_to_write(tmp_path: Path) -> None:
     with (
         closing(sdcduck.open_guard(made(tmp_path / "people.duckdb"))) as guard,

@@ -18,6 +18,7 @@ TYPES = {
     "huge": ("UHUGEINT", "i % 5"),
     "pair": ("STRUCT(a INTEGER, b VARCHAR)", "{'a': i % 5, 'b': 'x'}"),
     "words": ("MAP(VARCHAR, INTEGER)", "map(['a'], [i % 5])"),
+    "point": ("STRUCT(a DOUBLE)", "{'a': i % 5}"),
 }
 
 
@@ -51,6 +52,8 @@ ANSWERED = [
     "SELECT count(*) AS n FROM people WHERE pair.a = 1 AND words['a'] = 1",
     "SELECT count(*) AS n FROM known WHERE huge IN (1, 2)",
     "SELECT place, count(*) AS n FROM people GROUP BY place",
+    "SELECT a, count(*) AS n FROM (SELECT DISTINCT id, point.a AS a FROM people) GROUP BY a",
+    "SELECT pair.a AS a, count(*) AS n FROM (SELECT id, pair FROM people GROUP BY ALL) GROUP BY a",
 ]
 
 
@@ -74,6 +77,9 @@ REFUSED = {
     "SELECT median(bits) FROM people": "SDC052",
     "SELECT count(*) FROM people WHERE bits IN (SELECT bits FROM known)": r"SDC046.*same type",
     "SELECT sum(bits) FROM people": "SDC052",
+    # -0.0 or 0.0: that of the row of the unit which is stored first
+    "SELECT point::VARCHAR AS p, count(*) FROM (SELECT DISTINCT id, point FROM people) GROUP BY p": r"SDC050.*take one number",
+    "SELECT point.a AS p, count(*) FROM (SELECT id, min(point) AS point FROM people GROUP BY id) GROUP BY p": r"SDC050.*take one number",
 }
 
 

@@ -183,6 +183,20 @@ def test_empty_tables_and_other_numbers_of_parents(register: duckdb.DuckDBPyConn
     ]
 
 
+def test_a_key_that_children_spell_in_several_ways_is_one(register: duckdb.DuckDBPyConnection) -> None:
+    """Compared with whole numbers, '7' and '07' are the same."""
+    register.execute("CREATE TABLE parents AS SELECT i AS id, i % 3 AS k FROM range(40) t(i)")
+    for table, key in (("plain", "i % 40"), ("spelled", "CASE WHEN i < 40 THEN '0' ELSE '' END || i % 40")):
+        register.execute(f"CREATE TABLE {table} AS SELECT {key} AS parent, i % 4 AS x FROM range(80) t(i)")
+    plain, spelled = (
+        register.sql(f"SELECT id, k, list_sort({table}) FROM sdc_synth_tables('parents', 'id', {{'{table}': 'parent'}}, {SEED}) ORDER BY id")
+        .fetchall()
+        for table in ("plain", "spelled")
+    )  # fmt: skip
+    assert len(plain) == 40
+    assert plain == spelled
+
+
 def test_columns_of_all_kinds(register: duckdb.DuckDBPyConnection) -> None:
     register.execute(
         """CREATE OR REPLACE TABLE shops AS SELECT range AS shop, ['1.5', 'nan', 'inf', '-inf', NULL][1 + range % 5]::DOUBLE AS score,

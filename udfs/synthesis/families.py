@@ -146,10 +146,14 @@ def _read_plan(session: Session, query: str, seed: int | None, common: dict[str,
 
 
 def _with_numbers(parents: Source, key: str, shown: Sequence[str], children: Sequence[_Child]) -> str:
-    """SQL of the parents, with their key as `_sdc_key` and their numbers of children."""
+    """SQL of the parents, with their key as `_sdc_key` and their numbers of children.
+
+    These are counted by the key that is found, of which the children may have several spellings: '7' and '07'.
+    """
     joins = "".join(
-        f" LEFT JOIN (SELECT {child.parent} AS _sdc_of, count(*) AS _sdc_n FROM {child.relation.sql} GROUP BY ALL) "
-        f"AS _sdc_{place} ON _sdc_{place}._sdc_of = _sdc_p._sdc_key"
+        f" LEFT JOIN (SELECT _sdc_found, count(*) AS _sdc_n FROM (SELECT {child.parent} AS _sdc_of FROM "
+        f"{child.relation.sql}) JOIN (SELECT {key} AS _sdc_found FROM {parents.sql}) ON _sdc_of = _sdc_found "
+        f"GROUP BY ALL) AS _sdc_{place} ON _sdc_{place}._sdc_found = _sdc_p._sdc_key"
         for place, child in enumerate(children)
     )
     numbers = "".join(
@@ -257,13 +261,13 @@ def _drawn_children(
     theirs = ", ".join(f"{o.encoding.encoded(identifier(o.name))} AS p{at}" for at, o in enumerate(generator.outputs))
     records = arrow(
         reads(session.cursor()),
-        f"SELECT * EXCLUDE (_sdc_of, _sdc_key), _sdc_of::VARCHAR AS parent, _sdc_key IS NULL AS without FROM "
+        f"SELECT * EXCLUDE (_sdc_of, _sdc_key), _sdc_key::VARCHAR AS parent, _sdc_of IS NOT NULL AS named FROM "
         f"(SELECT {own}, {child.parent} AS _sdc_of FROM {child.relation.sql}) LEFT JOIN "
         f"(SELECT {theirs}, _sdc_key FROM {together}) ON _sdc_of = _sdc_key",
     )
     parent = records["parent"].combine_chunks().dictionary_encode().indices.fill_null(-1).to_numpy().astype(np.int64)
-    without = records["without"].combine_chunks().to_numpy(zero_copy_only=False)
-    if orphans := int((without & (parent >= 0)).sum()):
+    without = parent < 0
+    if orphans := int((without & records["named"].combine_chunks().to_numpy(zero_copy_only=False)).sum()):
         raise SDCError(
             f"argument 'children': {orphans} records of {child.relation.described} have a parent that is not there; "
             "leave them out, or say that they have none (NULL), with a query as 'source'"

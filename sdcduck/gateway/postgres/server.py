@@ -125,6 +125,9 @@ class Gateway:
             if tasks:
                 await asyncio.wait(tasks)  # what still runs asks those who are closed next
             await change()
+        except BaseException:
+            self._stopping = True  # nothing is served any more, and who waits would log in to the file before
+            raise
         finally:
             self._open.set()
 
@@ -175,10 +178,10 @@ class Gateway:
         try:
             if self._stopping or self._is_crowded(connection.peer):
                 return
-            if not self._open.is_set():
-                guest.waiting = True
+            guest.waiting = True
+            while not self._open.is_set():  # the next change may begin before this client is told of the end of one
                 await self._open.wait()
-                guest.waiting = False
+            guest.waiting = False
             if self._stopping:
                 return
             if await self._admit(process, guest):

@@ -160,7 +160,7 @@ def _of_times(node: exp.Avg, condition: exp.Expr | None) -> exp.Expr | None:
     value = value.unnest()
     kinds = [family(side) for side in (value.this, value.expression)] if isinstance(value, exp.Sub) else []
     is_between = "timestamp" in kinds and set(kinds) <= {"timestamp", "date"}
-    if otherwise or (not is_between and family(value) not in ("timestamp", "date")):
+    if otherwise or isinstance(value, exp.Distinct) or (not is_between and family(value) not in ("timestamp", "date")):
         return None
     shown = "make_timestamp(CAST(round(_mean * 1e6) AS BIGINT))"
     seconds = _seconds(value.this) if is_between else _seconds(value)

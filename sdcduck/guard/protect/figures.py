@@ -151,9 +151,14 @@ class Figures:
 
     def one_of_equal(self, node: exp.Expr) -> str:
         """The SQL of a value that no other equals: no -0.0, one NaN, and no intervals (a month is 30 days)."""
-        if node.type is not None and node.type.this is exp.DataType.Type.INTERVAL:
+        kinds = {part.this for part in node.type.find_all(exp.DataType)} if node.type is not None else set()
+        if exp.DataType.Type.INTERVAL in kinds:
             raise Refused("SDC050", "intervals of each unit: take a number of days")
-        return f"_sdc_one_of_equal({self.value(node)})" if family(node) == "real" else self.value(node)
+        if family(node) == "real":
+            return f"_sdc_one_of_equal({self.value(node)})"
+        if kinds & {exp.DataType.Type.DOUBLE, exp.DataType.Type.FLOAT}:
+            raise Refused("SDC050", "lists or structs of floating-point numbers of each unit: take one number of them")
+        return self.value(node)
 
     def aggregate(self, node: exp.Expr, condition: str) -> str:
         """The SQL of an aggregate, over the rows for which a condition holds.

@@ -34,7 +34,7 @@ from sdcduck.guard.expressions import (
 from sdcduck.guard.methods.dp import SUM_OF_ROWS, DifferentialPrivacy, ends_of_unit, sums_of, within_ends
 from sdcduck.guard.protect.bands import borders_for, is_band, is_compared, told
 from sdcduck.guard.protect.figures import Figures, refuse_clauses, refuse_queries
-from sdcduck.guard.protect.scope import Scope
+from sdcduck.guard.protect.scope import FILLED, Scope
 from sdcduck.guard.refusals import Refused
 from sdcduck.guard.relations import Added, Relation, Role
 from sdcduck.quoting import folded
@@ -122,6 +122,8 @@ class _Groups:
         for column in [one for one in made.find_all(exp.Column) if one.name in self.figures.measures]:
             borders = self.figures.bands.get(column.name, ())
             if is_compared(column) and is_band(column, borders):
+                if self.figures.added[column.name].known is not None:
+                    raise Refused("SDC052", FILLED)
                 continue
             asked, called = borders_for(column), total_of(self.figures.measures[column.name])
             instead = (

@@ -215,7 +215,7 @@ class Scope:
 
     def refuse_filled(self, column: exp.Expr) -> None:
         if self.known_sum(column) is not None:
-            raise Refused("SDC052", "anything but sum, avg and count of sums with 0 for rows that do not count")
+            raise Refused("SDC052", FILLED)
 
     def counts_rows(self, node: exp.Expr) -> bool:
         """Whether this says how many rows of its unit a row stands for, none of them twice: a sum of it counts rows.
@@ -337,6 +337,7 @@ class Scope:
                 self.refuse_filled(column)
                 return True
         if is_compared(column) and is_band(column, self.bands(column)):
+            self.refuse_filled(column)
             return True
         is_null = isinstance(column.parent, exp.Is) and isinstance(column.parent.expression, exp.Null)
         if is_null and self.method.from_cells and self.role(column) is Role.UNIT:
@@ -431,6 +432,7 @@ def _measure_of_private_told(column: exp.Column) -> str:
     return f"{name}; groups of it are bins, floor({name} / 1000) * 1000, or CASE WHEN {name} < 1000 THEN .. ELSE .. END"
 
 
+FILLED = "anything but sum, avg and count of sums with 0 for rows that do not count"
 _OF_ONE_KIND = "units of one kind, of which each may have several of another; take all kinds together, also {}"
 
 
