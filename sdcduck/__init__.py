@@ -9,7 +9,7 @@ The functions that return a table are here without the ``sdc_`` of their names; 
 
 >>> _ = con.execute("CREATE TABLE people AS SELECT range AS person_id, range % 2 AS region FROM range(10)")
 >>> sdcduck.protect(con, "people", unit="person_id", dimensions=["region"], method="threshold", min_units=3).fetchall()
-[('people', 'threshold', 10, 10, True, False)]
+[('people', 'threshold', 10, 10, True, False, 'off')]
 """
 
 import sys
