@@ -218,7 +218,8 @@ def test_training_on_synthetic_records_of_a_survey(con: duckdb.DuckDBPyConnectio
     fair(con)
     columns = ", ".join(row[0] for row in con.execute("DESCRIBE fair").fetchall()[:-1])
     con.execute(
-        f"CREATE TABLE made AS FROM sdc_synth_records('(SELECT {columns} FROM fair WHERE outside = 0 ORDER BY ALL)', seed := 5)"
+        f"CREATE TABLE made AS FROM sdc_synth_records('(SELECT {columns} FROM fair WHERE outside = 0 ORDER BY ALL)', "
+        "unique_copies := true, seed := 5)"
     )
     call = f"'(SELECT {columns} FROM fair WHERE outside = 0)', 'made', '(SELECT {columns} FROM fair WHERE outside = {{}})', 'y', models := ['tree']"
     outside, inside = (

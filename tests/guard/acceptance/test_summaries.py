@@ -101,14 +101,18 @@ def test_what_is_told_with_nothing_to_hide_is_what_duckdb_tells(exact: Guard, of
                 continue
             assert mine[name] == value, (of, row["column_name"], name)
         for name in ("avg", "std"):
-            if mine[name] is not None:
+            if mine[name] is None:
+                continue
+            if name == "avg" and row["column_type"] in ("DATE", "TIMESTAMP"):
+                assert mine[name] == row[name]
+            else:
                 assert float(mine[name]) == pytest.approx(float(row[name]))  # type: ignore[arg-type]
 
 
 def test_a_summary_can_be_asked_of(exact: Guard) -> None:
     assert exact.sql("SELECT column_name, count FROM (SUMMARIZE stays) WHERE avg IS NOT NULL").to_pylist() == [
-        {"column_name": "days", "count": 2400}
-    ]
+        {"column_name": "month", "count": 2400}, {"column_name": "days", "count": 2400},
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("query", [
