@@ -52,7 +52,7 @@ HIDING = (
     "SELECT t.* FROM (SELECT planned() AS plan) AS t, '{file}'",
 )
 OPEN = (
-    "SELECT '10'::BIT AS b, region FROM regions",
+    "SELECT '10'::BIT::VARCHAR AS b, region FROM regions",
     "FROM '{file}'",
     "SELECT a, r.region FROM '{file}', regions AS r",
     "FROM read_csv('{file}')",

@@ -275,10 +275,6 @@ def _normalize(tree: exp.Expr) -> None:
             call.replace(exp.CurrentTimestamp())
         elif folded(call.name) in _AGGREGATES:
             call.replace(exp.AnonymousAggFunc(this=folded(call.name), expressions=call.expressions))
-    for word in list(tree.find_all(exp.CurrentTime)):
-        if isinstance(word.parent, exp.Alias | exp.Select):  # as a value that Arrow has: without the zone
-            shown = exp.Localtime()
-            word.replace(shown if isinstance(word.parent, exp.Alias) else exp.alias_(shown, "current_time"))
     for quantile in list(tree.find_all(exp.ApproxQuantile)):
         arguments = [quantile.args[part] for part in quantile.arg_types if quantile.args.get(part) is not None]
         quantile.replace(exp.AnonymousAggFunc(this="approx_quantile", expressions=arguments))

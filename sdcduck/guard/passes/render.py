@@ -40,6 +40,7 @@ def render(draft: Draft) -> None:
     draft.grouped, draft.constant = _is_grouped(draft.tree), _is_constant(draft.tree)
     sets = [_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets]
     draft.sets = tuple(found for found in sets if found is not None)
+    _times_alone(draft.tree)
     _words_of_time_apart(draft.tree)
     text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
     if text is not None and len(draft.sets) == len(sets):
@@ -48,6 +49,22 @@ def render(draft: Draft) -> None:
         raise Refused("SDC006" if text is None else "SDC071", "" if text is None else "text that reads in two ways")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
         draft.answer = draft.start.rewrite(draft.plain, draft.policies, probes=draft.probes, again=True)
+
+
+def _times_alone(tree: exp.Expr) -> None:
+    """Show ``current_time`` without its zone, in place: Arrow has no type for both.
+
+    >>> from sqlglot import parse_one
+    >>> tree = parse_one("SELECT CURRENT_TIME AS x, CAST(CURRENT_TIME AS TEXT) AS y")
+    >>> _times_alone(tree)
+    >>> print(tree.sql("duckdb"))
+    SELECT CAST(CURRENT_TIME AS TIME) AS x, CAST(CURRENT_TIME AS TEXT) AS y
+    """
+    for select in tree.find_all(exp.Select):
+        for item in select.expressions:
+            shown = item.unalias()
+            if isinstance(shown, exp.CurrentTime):
+                shown.replace(exp.cast(shown.copy(), "TIME"))
 
 
 def _words_of_time_apart(tree: exp.Expr) -> None:
