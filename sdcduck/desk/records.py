@@ -9,6 +9,9 @@ from starlette.responses import Response
 from sdcduck.desk.alternatives import RECORD_KEY, RELEASE, seed_of
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.forms import Form
+from sdcduck.desk.guesses import Column
+from sdcduck.desk.masks import choices, masked, picked
+from sdcduck.desk.masks import told as masks_told
 from sdcduck.desk.publications import check_free
 from sdcduck.desk.statements import call, named
 from sdcduck.desk.work import Work
@@ -16,7 +19,9 @@ from sdcduck.errors import SDCError, unknown
 from sdcduck.quoting import folded, identifier, literal
 
 _K = 3
-_FILES = {"suppressed": "Records with local suppression", "synthetic": "Synthetic records"}
+_FILES = {
+    "suppressed": "Records with local suppression", "masked": "Masked records", "synthetic": "Synthetic records",
+}  # fmt: skip
 
 
 def records_page(asked: Asked) -> Response:
@@ -29,8 +34,14 @@ def records_page(asked: Asked) -> Response:
         keys = [("key", column.name) for column in columns if column.role == "dimension"]
         form = Form([*form.fields, *keys, ("k", str(_K))])
     return asked.page(
-        "records.html", title="Records", here="records", tables=tables, table=table, columns=columns, form=form
-    )
+        "records.html", title="Records", here="records", tables=tables, table=table, columns=columns, form=form,
+        choices={column.name: choices(column) for column in columns if may_leave(column)},
+    )  # fmt: skip
+
+
+def may_leave(column: Column) -> bool:
+    """Whether a column is neither an identifier nor the record key."""
+    return column.role != "identifier" and folded(column.name) != RECORD_KEY
 
 
 def measure_risk(asked: Asked) -> Posted:
@@ -56,18 +67,21 @@ def release_records(asked: Asked) -> Posted:
     if method not in _FILES:
         raise unknown("kind of file", method, list(_FILES))
     keys, k = form.all("key"), form.whole("k", "records that share a combination") or _K
-    if method == "suppressed" and not keys:
+    if not keys and (method == "suppressed" or form.has("suppress")):
         raise SDCError("pick what somebody may know of a person: at least one column")
     asked.register.check_columns(asked.reading, table, keys)
-    known = asked.register.columns(asked.reading, table)
-    columns = [one.name for one in known if one.role != "identifier" and folded(one.name) != RECORD_KEY]
+    known = [one for one in asked.register.columns(asked.reading, table) if may_leave(one)]
+    columns = [one.name for one in known]
     lost = next((key for key in keys if key not in columns), None)
     if lost is not None:
         raise SDCError(f"'{lost}' is an identifier, which does not leave")
     replace = form.has("replace")
     check_free(asked, name, replace=replace)
+    kind = "file"
     if method == "suppressed":
         made, told = _suppressed(table, columns, keys, k, name)
+    elif method == "masked":
+        kind, (made, told) = "masked", _masked(form, table, known, keys if form.has("suppress") else [], k, name)
     else:
         made, told = _synthetic(table, columns, seed_of(form), name)
     statement = (
@@ -75,7 +89,28 @@ def release_records(asked: Asked) -> Posted:
         f"COMMENT ON TABLE {identifier(name)} IS {literal(f'{RELEASE} {_FILES[method]}, of {table}')};\n{told}"
     )
     about = {"name": name, "method": method, "k": k, "keys": keys}
-    return asked.begin(Work("file", f"{_FILES[method]}: {name}", statement, form, (table,), writes=True, about=about))
+    return asked.begin(Work(kind, f"{_FILES[method]}: {name}", statement, form, (table,), writes=True, about=about))
+
+
+def _masked(form: Form, table: str, known: Sequence[Column], keys: Sequence[str], k: int, name: str) -> tuple[str, str]:
+    """What makes the records, and what tells how many are what they were.
+
+    Args:
+        keys: values of these are suppressed afterwards, until each record may be one of k; none: nothing is.
+    """
+    left, masks = picked(form, known)
+    if not masks:
+        raise SDCError("pick a mask for at least one column")
+    columns = [one.name for one in left]
+    lost = next((key for key in keys if key not in columns), None)
+    if lost is not None:
+        raise SDCError(f"'{lost}' is left out: take it from what somebody may know, or let it leave")
+    records = f"(SELECT {', '.join(map(identifier, columns))} FROM {identifier(table)})"
+    made, anonymous = masked(table, left, masks, k, seed_of(form)), ""
+    if keys:
+        made = f"SELECT * EXCLUDE (suppressed) {call('sdc_local_suppress', f'({made})', keys=list(keys), k=k)}"
+        anonymous = call("sdc_k_anonymity", named(name), keys=list(keys), k=k, nulls="match")
+    return f"FROM ({made}) ORDER BY ALL", masks_told(records, name, list(masks), _halves(table, columns), anonymous)
 
 
 def _suppressed(table: str, columns: Sequence[str], keys: Sequence[str], k: int, name: str) -> tuple[str, str]:
@@ -92,11 +127,17 @@ def _synthetic(table: str, columns: Sequence[str], seed: int, name: str) -> tupl
     """What makes the records, and how many are copies, beside what one half of the persons shares with the other."""
     listed = ", ".join(map(identifier, columns))
     records = f"(SELECT {listed} FROM {identifier(table)})"
-    numbered = f"(SELECT *, row_number() OVER () AS _place FROM {identifier(table)})"
-    halves = [f"(SELECT {listed} FROM {numbered} WHERE _place % 2 = {k})" for k in (0, 1)]
     made = call("sdc_synth_records", records, seed=seed)
     told = (
         "SELECT s.synthetic_records AS records, s.matches, s.share, s.matches_of_uniques, b.share AS baseline\n"
-        f"FROM ({call('sdc_identical_matches', records, named(name))}) s, ({call('sdc_identical_matches', *halves)}) b"
+        f"FROM ({call('sdc_identical_matches', records, named(name))}) s, "
+        f"({call('sdc_identical_matches', *_halves(table, columns))}) b"
     )
     return made, told
+
+
+def _halves(table: str, columns: Sequence[str]) -> list[str]:
+    """Two queries of one half of the records each: how many are equal by chance."""
+    listed = ", ".join(map(identifier, columns))
+    numbered = f"(SELECT *, row_number() OVER () AS _place FROM {identifier(table)})"
+    return [f"(SELECT {listed} FROM {numbered} WHERE _place % 2 = {k})" for k in (0, 1)]

@@ -19,11 +19,11 @@ from sdcduck.udfs.publication import read_publication
 
 _HERE = {
     "pattern": "tables", "audit": "tables", "alternatives": "tables", "numbers": "tables", "published": "releases",
-    "released": "releases", "levels": "data", "risk": "records", "file": "records",
+    "released": "releases", "levels": "data", "risk": "records", "file": "records", "masked": "records",
 }  # fmt: skip
 _AGAIN = {
     "/tables/new": ("pattern", "audit", "alternatives", "numbers", "published"),
-    "/records": ("risk", "file"),
+    "/records": ("risk", "file", "masked"),
     "/hierarchy": ("levels",),
 }
 _MOST_ROWS = 500
@@ -124,6 +124,12 @@ def _file(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     return asked.page("file.html", **page, row=row, **work.about)
 
 
+def _masked(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
+    assert work.answer is not None
+    rows = work.answer.to_pylist()
+    return asked.page("masked.html", **page, rows=rows, row=rows[0], **work.about)
+
+
 def _numbers(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
     assert work.answer is not None
     return asked.page("numbers.html", **page, rows=work.answer.to_pylist(), **work.about)
@@ -150,5 +156,6 @@ _ANSWERS: dict[str, Callable[[Asked, Work, dict[str, Any]], Response]] = {
     "numbers": _numbers,
     "risk": _risk,
     "file": _file,
+    "masked": _masked,
     "rows": _rows,
 }
