@@ -33,7 +33,7 @@ mv $(VENV)/beside $$($(BIN)/python -c 'import sysconfig; print(sysconfig.get_pat
 $(PIP) --no-deps -e .
 endef
 
-.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression dp-audit superset-test tools-test network-test scale-test docs release ptables examples acceptance lock clean
+.PHONY: help install demo test fast test-long fuzz lint check bench guard-suppression dp-audit superset-test tools-test network-test spark-test scale-test docs release ptables examples acceptance lock clean
 
 help:                    ## what can be made
 	@grep -E '^[a-z-]+:.*##' Makefile | sed 's/:.*##/ -/'
@@ -144,11 +144,16 @@ network-test:            ## synthetic trips by the network of the paper, on Kera
 # Spark is 490 MB, and takes half a minute to answer its first question.
 SCALE_VENV = .venv-scale
 
-scale-test:              ## questions of records in Spark, in this process, on two workers, and when one of two is killed (Debian: default-jre-headless)
-	@command -v java >/dev/null || { echo "scale-test needs Java; on Debian, as root: apt-get install default-jre-headless"; exit 1; }
-	@$(MAKE) --no-print-directory install
+.PHONY: with-spark
+with-spark: $(STAMP)
+	@command -v java >/dev/null || { echo "Spark needs Java; on Debian, as root: apt-get install default-jre-headless"; exit 1; }
 	@test -x $(SCALE_VENV)/bin/python || $(MAKE) --no-print-directory install VENV=$(SCALE_VENV) BESIDE=$(VENV) DUCKDB='duckdb>=2'
 	@$(SCALE_VENV)/bin/python -m pip install -qq --disable-pip-version-check 'pyspark>=4,<5'
+
+spark-test: with-spark   ## some questions of records in Spark, in this process (Debian: default-jre-headless)
+	@$(SCALE_VENV)/bin/python -m pytest tests/guard/engines/test_spark.py
+
+scale-test: with-spark   ## all of them, in this process, on two workers, and when one of two is killed
 	@SDCDUCK_EFFORT=long $(SCALE_VENV)/bin/python -m pytest -m 'long or not long' tests/guard/engines/test_spark.py tests/guard/engines/test_spark_cluster.py
 
 docs: $(STAMP)           ## the documentation site, in site/
