@@ -37,6 +37,7 @@ from sdcduck.desk.working import stop_work, work_page
 from sdcduck.errors import SDCError
 
 _HERE = Path(__file__).parent
+_FILES = {"desk.css": "text/css", "desk.js": "text/javascript"}
 _NOT_FOUND = "the desk has no such page"
 
 _SHOWN: Mapping[str, Callable[[Asked], Response]] = {
@@ -88,14 +89,17 @@ def templates() -> Environment:
 def application(register: Register) -> Starlette:
     """The pages over a database, without the doors before them."""
     desk = Desk(register, templates())
-    routes = [Route("/desk.css", _style, methods=["GET"])]
+    routes = [Route(f"/{name}", _file(name, kind), methods=["GET"]) for name, kind in _FILES.items()]
     routes += [Route(path, _page(desk, make), methods=["GET"]) for path, make in _SHOWN.items()]
     routes += [Route(path, _sent(desk, make), methods=["POST"]) for path, make in _SENT.items()]
     return Starlette(routes=routes, exception_handlers={HTTPException: _no_page(desk)})
 
 
-async def _style(request: Request) -> Response:
-    return Response((_HERE / "templates" / "desk.css").read_bytes(), media_type="text/css")
+def _file(name: str, kind: str) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        return Response((_HERE / "templates" / name).read_bytes(), media_type=kind)
+
+    return answer
 
 
 def _page(desk: Desk, make: Callable[[Asked], Response]) -> Callable[[Request], Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.forms import Form
@@ -19,6 +20,13 @@ NUMBERS: Mapping[str, str] = {
     "dominance_k": "more than so many per cent of the cell",
 }
 """The numbers that can be tried, by the fields of the form."""
+_SLIDES: Mapping[str, str] = {
+    "max_count": "Cells of 1 to so many records are not published",
+    "min_contributors": "Nor are cells of fewer contributors than",
+    "p_percent": "Nor are those whose largest contribution could be told to within so many per cent",
+    "dominance_k": "Nor are those of which the largest contributors have more than so many per cent",
+}
+_LEAST_TOP, _PER_CENT = 20, 100
 _STEPS = (-2, -1, 0, 1, 2, 3)
 _APART = {"max_count": 1.0, "min_contributors": 1.0, "p_percent": 5.0, "dominance_k": 5.0}
 _BOUNDS = {"max_count": (0, 10**9), "min_contributors": (2, 10**9), "p_percent": (1, 100), "dominance_k": (1, 99)}
@@ -27,6 +35,35 @@ _BOUNDS = {"max_count": (0, 10**9), "min_contributors": (2, 10**9), "p_percent":
 def tried(form: Form) -> list[str]:
     """Which numbers a form has; the smallest count always."""
     return [name for name in NUMBERS if name == "max_count" or form.has(name)]
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A number of the rules that is moved beside the pattern, from `low` to `high` in steps."""
+
+    name: str
+    words: str
+    value: float
+    low: int
+    high: int
+    step: str
+
+
+def sliders(form: Form) -> list[Slider]:
+    """A slider for each number that a form has.
+
+    >>> for one in sliders(Form.read("max_count=3&p_percent=12.5")):
+    ...     print(one.name, one.value, one.low, one.high, one.step)
+    max_count 3 0 20 1
+    p_percent 12.5 1 100 any
+    """
+    made = []
+    for name in tried(form):
+        value = form.number(name, NUMBERS[name]) or 0
+        whole, (low, high) = value == int(value), _BOUNDS[name]
+        top = min(high, max(_LEAST_TOP, 2 * int(value))) if high > _PER_CENT else high
+        made.append(Slider(name, _SLIDES[name], int(value) if whole else value, low, top, "1" if whole else "any"))
+    return made
 
 
 def values_around(field: str, value: float) -> list[float]:

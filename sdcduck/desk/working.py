@@ -13,7 +13,7 @@ from sdcduck.desk.alternatives import MIDPOINT, base_of, compared
 from sdcduck.desk.asking import Asked, Posted
 from sdcduck.desk.cross import MARKS, counts, cross, values_of, view_of
 from sdcduck.desk.statements import Draft, in_words
-from sdcduck.desk.thresholds import NUMBERS, tried
+from sdcduck.desk.thresholds import NUMBERS, sliders, tried
 from sdcduck.desk.work import Work
 from sdcduck.udfs.publication import read_publication
 
@@ -68,7 +68,7 @@ def _pattern(asked: Asked, work: Work, page: dict[str, Any]) -> Response:
         "pattern.html", **page, draft=draft, words=[*_levels(draft), *in_words(rules)], counts=counts(cells),
         view=view, others=others, table=cross(publication, cells, view), dimensions=publication.dimensions,
         nested=draft.nested, numbers={name: NUMBERS[name] for name in tried(work.form)},
-        measures=[one.name for one in publication.measures],
+        measures=[one.name for one in publication.measures], sliders=sliders(work.form),
     )  # fmt: skip
 
 

@@ -114,7 +114,7 @@ def test_odd_names_are_text_on_each_page(browser: Browser) -> None:
     )
     for answer in answers:
         assert answer.status == 200, answer.text
-        assert "<script" not in answer.text
+        assert "<script" not in answer.text.replace('<script src="/desk.js" defer></script>', "")
         assert "&lt;script&gt;" in answer.text
         assert_usable(answer)
     missing = browser.get("/table?name=%3Cscript%3E")
