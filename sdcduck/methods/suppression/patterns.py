@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.differences import Differences, direct_disclosure_order, disclosing_differences
 from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
-from sdcduck.methods.suppression.improve import improve
+from sdcduck.methods.suppression.improve import UnsafePatternError, improve
 from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, Widening, widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
@@ -31,10 +31,6 @@ TRIALS = 200
 _STEPS = 10  # as much as the first choice of cells: with wide intervals
 FREQUENCY_PROTECTION = 0.2
 """Share of its value by which the interval of a small cell must reach beyond it."""
-
-
-class UnsafePatternError(Exception):
-    """A pattern that failed the check after the choice: arithmetic modulo a prime had an accident."""
 
 
 @dataclass(frozen=True)
