@@ -73,3 +73,11 @@ def test_the_choice_is_the_same_for_any_order_of_the_records(con: duckdb.DuckDBP
         cells(con, "max_count := 2")
         == con.execute(f"SELECT a, b, status FROM sdc_suppress($${turned}$$, max_count := 2) ORDER BY ALL").fetchall()
     )
+
+
+def test_its_time_holds_for_the_test_at_the_end_too(con: duckdb.DuckDBPyConnection) -> None:
+    """A first choice that takes the time by itself is what comes; steps are counted, so this is so at any load."""
+    short = "max_count := 2, search_seconds := 1e-6"
+    assert cells(con, short) == cells(con, "max_count := 2, improve := false")
+    told = con.execute(f"SELECT saved_cells, saved_cost, search_ended FROM sdc_publish('c', $${QUERY}$$, {short})")
+    assert told.fetchall() == [(0, 0.0, False)]

@@ -24,7 +24,7 @@ Indices = NDArray[np.int64]
 
 _FEWEST, _MOST = 0.1, 0.3  # the part of the published cells that a trial closes
 _PATIENCE = 50  # trials in turn that gain nothing, after which no more are made
-_SECOND = 5e7
+SECOND = 5e7
 """Steps of the elimination (`Walk.steps`) in a second of a processor core, more or less."""
 _NOISE = 0.3  # standard deviation of the logarithm of the factors that shake up the order
 
@@ -83,8 +83,8 @@ def improve(
         cost: numbers (N,), at least 0, of suppressing a cell.
         trials: at most so many other patterns are tried, until 50 in turn gain nothing; each takes an elimination. 0:
             cells are published only.
-        seconds: about so many of a processor core are spent on trials, counted in steps of the elimination, so that
-            the answer is the same on every machine. A trial that does not end in them is left.
+        seconds: about so many of a processor core are spent, counted in steps of the elimination, so that the answer
+            is the same on every machine. A trial that does not end in them is left.
         seed: of the random choices; the same input and seed give the same answer.
         frozen: bool (N,), cells that keep their state.
         z: numbers (N,), the cell totals; needed with protection levels.
@@ -121,10 +121,8 @@ def improve(
     must = wide(hidden) if upl is not None else None
     keeps_intervals = None if must is None else lambda pattern: bool(wide(pattern)[must].all())
     movable = ~first & ~fixed
-    opened = _open(small, hidden, first, movable, weight, keeps_intervals)
-    hidden = hidden if opened is None else opened
     hidden, ended = _searched(
-        small, hidden, first, movable, weight, trials, seconds * _SECOND, seed, keeps_intervals, progress
+        small, hidden, first, movable, weight, trials, seconds * SECOND, seed, keeps_intervals, progress
     )
     return Improvement(
         hidden,
@@ -162,6 +160,10 @@ def _searched(
             progress(made, trials)
         return steps > most
 
+    opened = _open(x, hidden, primary, movable, weight, allowed, enough)
+    if opened is None:
+        return hidden, False
+    hidden = opened
     while made < trials and failed < _PATIENCE:
         if (hidden | ~movable).all() or not (hidden & movable).any():
             break
@@ -220,7 +222,7 @@ def _open(
     movable: Booleans,
     weight: Floats,
     allowed: Callable[[Booleans], bool] | None,
-    enough: Callable[[int], bool] = lambda steps: False,
+    enough: Callable[[int], bool],
 ) -> Booleans | None:
     """Publish secondary cells in descending cost, each if the pattern stays safe (and is allowed)."""
     candidates = np.flatnonzero(hidden & movable)
