@@ -138,7 +138,7 @@
 --| @output
 --| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells | narrow_cells |        share_shown | saved_cells | saved_cost | search_ended | beside
 --| ----------+-------------+-------+---------------+-----------------+--------------+--------------+--------------------+-------------+------------+--------------+-------
---| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |        NULL |       NULL |         NULL |   NULL
+--| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |           0 |        0.0 |         true |   NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
 
 --| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE

@@ -252,12 +252,7 @@ def report(
         str | None, typer.Option(help="Combinations that everybody knows to be impossible: a condition.")
     ] = None,
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
-    improve: Annotated[
-        bool | None,
-        typer.Option(
-            "--improve/--no-improve", help="Look for fewer secondary cells, or not. Without either, with counts only."
-        ),
-    ] = None,
+    improve: Annotated[bool | None, typer.Option(help="Look for fewer secondary cells; default: of counts.")] = None,
     search_seconds: Annotated[
         float | None, typer.Option(help="Seconds of a processor core after the first choice; 0: no limit.")
     ] = None,
