@@ -1,6 +1,6 @@
 -- Exchange of suppressed publications. The functions call Python while a statement is bound.
 
---| sdc_sdmx(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
+--| sdc_sdmx(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
 --| A suppressed publication in the terms of SDMX: one row a cell and measure, with observation and confidentiality status.
 --|
 --| Totals have the code `_T`, categories that are NULL `_U`. OBS_STATUS is `A`, a normal value, `Q`, missing because it is

@@ -39,7 +39,7 @@
 --| South  | m    |  2 |   8500 | region x sex | primary | max_count
 --| @source Langsrud and Bøvelstad (2022), section 2; Willenborg and de Waal (2001)
 
---| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
+--| sdc_suppress(publication, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
 --| A publication with the numbers of its primary and secondary cells suppressed.
 --|
 --| Secondary cells are chosen so that no primary cell can be computed from the published ones, by exact elimination over
@@ -76,8 +76,8 @@
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
 --| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more, times its count or value (NULL and less than 0 are worth nothing); 'cells' (where no column is called so): each is worth the same
---| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards; it is never less safe
---| @arg search_seconds DOUBLE: about so many seconds of a processor core for all that follows the first choice that protects, `improve` and what makes intervals cheaper, counted in steps, so that every machine comes to the same choice; NULL: 5 for `improve` alone; 0: up to 200 trials, however long they take
+--| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards, which is never less safe; NULL: where no rule is on contributors (`min_contributors`, `dominance`, `p_percent`, `pq`); false: the way of the R package GaussSuppression
+--| @arg search_seconds DOUBLE: about so many seconds of a processor core for all that follows the first choice that protects, `improve` and what makes intervals cheaper, counted in steps, so that every machine comes to the same choice; NULL: 5 for `improve` alone; 0: however long that takes
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`); NULL: with `dominance`, `p_percent` or `pq`; false: the way of the R package GaussSuppression, exact disclosure alone
 --| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed
 --| @arg rules VARCHAR: name of a rule set (see `sdc_rules`), whose arguments hold where the call gives none of its own
@@ -107,7 +107,7 @@
 --| South  | m    | NULL | secondary | NULL
 --| @source Langsrud and Bøvelstad (2022), section 2; R package GaussSuppression
 
---| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
+--| sdc_publish(name, publication := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
 --| Suppresses a publication and stores it: its cells as published, and the stencil that answers every later table.
 --|
 --| Two tables are written in one transaction, replacing those of the same name: `sdc."<name>_cells"`, what may be given
@@ -138,10 +138,10 @@
 --| @output
 --| name      | inner_cells | cells | primary_cells | secondary_cells | unsafe_cells | narrow_cells |        share_shown | saved_cells | saved_cost | search_ended | beside
 --| ----------+-------------+-------+---------------+-----------------+--------------+--------------+--------------------+-------------+------------+--------------+-------
---| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |        NULL |       NULL |         NULL |   NULL
+--| by_region |           6 |    12 |             2 |               4 |            0 |         NULL | 0.7083333333333334 |           0 |        0.0 |         true |   NULL
 --| @source Langsrud and Bøvelstad (2022); modulo a prime in place of decimals
 
---| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
+--| sdc_audit(publication, measure := NULL, insider := false, time_limit := 600, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
 --| How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can have.
 --|
 --| Somebody who knows every published number, and that no inner cell is negative, can tell a suppressed one to within an
@@ -189,7 +189,7 @@
 --| South  | m    |      2.0 | secondary |   0.0 |   3.0 | false
 --| @source Fischetti and Salazar (2000), the attacker's problem; Willenborg and de Waal (2001)
 
---| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
+--| sdc_optimum(publication, time_limit := 60, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
 --| How far the choice of `sdc_suppress` is from the best possible one: for small publications.
 --|
 --| Integer programming finds the pattern of least cost (counts, values, `cost`) whose primary cells are all protected to
@@ -220,7 +220,7 @@
 --|             5 |               3 |        30650.0 |             2 |      22250.0 | 22250.0 | optimal
 --| @source Fischetti and Salazar (2000)
 
---| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
+--| sdc_decimals(publication, mode := 'counts', replicates := 3, seed := NULL, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, after := NULL, rules := NULL) -> TABLE
 --| Synthetic decimal numbers for the inner cells of a publication: a stencil that may be handed out.
 --|
 --| Random numbers, made from published cells alone, that add up to the true count over every cell that is published or
@@ -249,7 +249,7 @@
 --| South  | 2.727865 | 3.060731
 --| @source Langsrud and Bøvelstad (2022), section 3
 
---| sdc_rules(name, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := false, search_seconds := NULL, protect_intervals := NULL, k := NULL, max_size := NULL, max_share_unique := NULL, max_risk := NULL, max_mean_risk := NULL, min_population := NULL, identifiers := [], max_share_own := NULL, min_at_ends := NULL, max_fraction := NULL, max_total_change := NULL, max_ks := NULL) -> TABLE
+--| sdc_rules(name, max_count := NULL, protect_zeros := false, min_contributors := NULL, dominance := NULL, p_percent := NULL, pq := NULL, primary_if := NULL, value := NULL, freq := NULL, contributor := NULL, not_counted := [], weight := NULL, k_disclosure := NULL, singleton := NULL, forced_if := NULL, hidden_if := NULL, secondary_zeros := false, extend_zeros := NULL, structural_zeros := NULL, cost := NULL, improve := NULL, search_seconds := NULL, protect_intervals := NULL, k := NULL, max_size := NULL, max_share_unique := NULL, max_risk := NULL, max_mean_risk := NULL, min_population := NULL, identifiers := [], max_share_own := NULL, min_at_ends := NULL, max_fraction := NULL, max_total_change := NULL, max_ks := NULL) -> TABLE
 --| Stores rules for tables and for records as a rule set: `sdc_suppress` and its kin, and `sdc_check_records`, take them as `rules := 'house'`.
 --|
 --| Rules are decided once and hold for many tables. A rule set of the same name is replaced. What a call gives goes before

@@ -252,7 +252,7 @@ def report(
         str | None, typer.Option(help="Combinations that everybody knows to be impossible: a condition.")
     ] = None,
     cost: Annotated[str | None, typer.Option(help="What publishing a cell is worth: an expression.")] = None,
-    improve: Annotated[bool, typer.Option("--improve", help="Look for fewer secondary cells.")] = False,
+    improve: Annotated[bool | None, typer.Option(help="Look for fewer secondary cells; default: of counts.")] = None,
     search_seconds: Annotated[
         float | None, typer.Option(help="Seconds of a processor core after the first choice; 0: no limit.")
     ] = None,
@@ -278,7 +278,7 @@ def report(
         "value": value, "freq": freq, "contributor": contributor, "not_counted": not_counted or None,
         "weight": weight, "k_disclosure": k_disclosure, "singleton": singleton,
         "secondary_zeros": secondary_zeros or None, "structural_zeros": structural_zeros, "cost": cost,
-        "improve": improve or None, "search_seconds": search_seconds, "protect_intervals": protect_intervals,
+        "improve": improve, "search_seconds": search_seconds, "protect_intervals": protect_intervals,
         "after": after,
     }  # fmt: skip
     with one_line_errors():

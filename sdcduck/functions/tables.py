@@ -164,7 +164,7 @@ def audit(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    improve: bool | None = None, search_seconds: float | None = None, protect_intervals: bool | None = None,
     after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """How close one comes to the suppressed numbers of a publication: the smallest and largest value each of them can
@@ -359,7 +359,7 @@ def decimals(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
-    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
+    structural_zeros: str | None = None, cost: str | None = None, improve: bool | None = None,
     search_seconds: float | None = None, protect_intervals: bool | None = None, after: str | None = None,
     rules: str | None = None
 ) -> DuckDBPyRelation:
@@ -876,7 +876,7 @@ def optimum(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     singleton: str | None = None, forced_if: str | None = None, hidden_if: str | None = None,
     secondary_zeros: bool = False, extend_zeros: bool | None = None, structural_zeros: str | None = None,
-    cost: str | None = None, improve: bool = False, search_seconds: float | None = None,
+    cost: str | None = None, improve: bool | None = None, search_seconds: float | None = None,
     protect_intervals: bool | None = None, after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """How far the choice of `sdc_suppress` is from the best possible one: for small publications."""
@@ -1103,7 +1103,7 @@ def publish(
     freq: str | None = None, contributor: str | None = None, not_counted: Sequence[str] = (), weight: str | None = None,
     k_disclosure: int | None = None, singleton: str | None = None, forced_if: str | None = None,
     hidden_if: str | None = None, secondary_zeros: bool = False, extend_zeros: bool | None = None,
-    structural_zeros: str | None = None, cost: str | None = None, improve: bool = False,
+    structural_zeros: str | None = None, cost: str | None = None, improve: bool | None = None,
     search_seconds: float | None = None, protect_intervals: bool | None = None, after: str | None = None,
     rules: str | None = None
 ) -> DuckDBPyRelation:
@@ -1352,7 +1352,7 @@ def rules(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    improve: bool | None = None, search_seconds: float | None = None, protect_intervals: bool | None = None,
     k: int | None = None, max_size: int | None = None, max_share_unique: float | None = None,
     max_risk: float | None = None, max_mean_risk: float | None = None, min_population: float | None = None,
     identifiers: Sequence[str] = (), max_share_own: float | None = None, min_at_ends: int | None = None,
@@ -1400,7 +1400,7 @@ def sdmx(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    improve: bool | None = None, search_seconds: float | None = None, protect_intervals: bool | None = None,
     after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """A suppressed publication in the terms of SDMX: one row a cell and measure, with observation and confidentiality
@@ -1513,7 +1513,7 @@ def suppress(
     weight: str | None = None, k_disclosure: int | None = None, singleton: str | None = None,
     forced_if: str | None = None, hidden_if: str | None = None, secondary_zeros: bool = False,
     extend_zeros: bool | None = None, structural_zeros: str | None = None, cost: str | None = None,
-    improve: bool = False, search_seconds: float | None = None, protect_intervals: bool | None = None,
+    improve: bool | None = None, search_seconds: float | None = None, protect_intervals: bool | None = None,
     after: str | None = None, rules: str | None = None
 ) -> DuckDBPyRelation:
     """A publication with the numbers of its primary and secondary cells suppressed."""

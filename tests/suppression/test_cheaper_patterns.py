@@ -203,11 +203,11 @@ def all_are_large(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("all_are_large", "by_trials")
 @pytest.mark.parametrize(("shape", "seed"), [((5, 6), 1), ((5, 6), 2), ((3, 4, 3), 3), ((8, 9), 1)])
-@pytest.mark.parametrize("entries", [0, 10_000_000])
+@pytest.mark.parametrize("room", [0, 1_000_000_000])
 def test_large_publications_are_protected_piece_by_piece(
-    shape: tuple[int, ...], seed: int, entries: int, monkeypatch: pytest.MonkeyPatch
+    shape: tuple[int, ...], seed: int, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(moves, "_PROGRAMS", entries)
+    monkeypatch.setattr(moves, "_PROGRAMS", room)
     x, y, primary, width = table(shape, seed)
     found = pattern(x, y, primary, width, Search(trials=3))
     steps = [found.widened, found.before, found.suppressed]

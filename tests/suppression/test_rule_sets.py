@@ -120,7 +120,7 @@ def test_an_argument_of_the_call_goes_before_that_of_the_set(con: duckdb.DuckDBP
     assert without_zeros == rows(con, f"{spelled_out}, max_count := 3, singleton := 'none')")
     assert without_zeros != rows(con, f"{called})")
     # A default says nothing.
-    assert rows(con, f"{called}, max_count := NULL, improve := false)") == rows(con, f"{called})")
+    assert rows(con, f"{called}, max_count := NULL, secondary_zeros := false)") == rows(con, f"{called})")
 
 
 def test_a_set_of_options_goes_with_rules_of_the_call(con: duckdb.DuckDBPyConnection) -> None:
@@ -159,7 +159,7 @@ def test_what_is_not_there_cannot_be_dropped(con: duckdb.DuckDBPyConnection) -> 
 
 BAD = {
     "": "a rule set says something",
-    "max_count := NULL, improve := false, not_counted := []": "a rule set says something",
+    "max_count := NULL, secondary_zeros := false, not_counted := []": "a rule set says something",
     "max_count := -1": "argument 'max_count' must be a number of at least 0",
     "max_count := 'nan'::DOUBLE": "argument 'max_count' must be a number of at least 0",
     "min_contributors := 1": "argument 'min_contributors' must be a whole number of at least 2",

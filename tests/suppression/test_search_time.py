@@ -25,8 +25,9 @@ def told(con: duckdb.DuckDBPyConnection, more: str = "") -> tuple[int, float | N
 
 
 def test_whether_all_trials_were_made_is_told(con: duckdb.DuckDBPyConnection) -> None:
-    assert told(con)[1:] == (None, None)
-    assert told(con, ", search_seconds := 1")[1:] == (None, None)  # nobody asked for a search
+    declined = ", improve := false"
+    assert told(con, declined)[1:] == (None, None)
+    assert told(con, f"{declined}, search_seconds := 1")[1:] == (None, None)  # nobody asked for a search
     cells, saved, ended = told(con, ", improve := true")
     assert ended
     assert (cells, saved, True) == told(con, ", improve := true, search_seconds := NULL")

@@ -27,7 +27,7 @@ def statuses(con: duckdb.DuckDBPyConnection, columns: str, sets: str) -> dict[tu
     """How many cells have each status, those of the table of ages apart."""
     found = con.execute(
         f"SELECT level = 'age', status, count(*) FROM sdc_suppress($$SELECT {columns}, count(*) AS n FROM people "
-        f"GROUP BY GROUPING SETS ({sets})$$, max_count := 1) GROUP BY ALL"
+        f"GROUP BY GROUPING SETS ({sets})$$, max_count := 1, improve := false) GROUP BY ALL"
     ).fetchall()
     return {(of_ages, status): number for of_ages, status, number in found}
 

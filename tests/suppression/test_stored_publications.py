@@ -57,7 +57,7 @@ LATER = """
 def test_the_table_by_size_is_answered_from_the_stencil(con: duckdb.DuckDBPyConnection) -> None:
     assert rows(
         con,
-        f"SELECT inner_cells, cells, primary_cells, secondary_cells FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)",
+        f"SELECT inner_cells, cells, primary_cells, secondary_cells FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3, improve := false)",
     ) == [(18, 44, 10, 14)]
     shown = {(size, age): n for size, age, n, _, _ in rows(con, LATER) if size is not None}
     assert shown == {
@@ -177,7 +177,9 @@ def test_the_same_seed_gives_the_same_decimals_and_zero_mode_adds_up_to_zero(con
 
 
 def test_no_suppressed_cell_of_the_example_is_given_away(con: duckdb.DuckDBPyConnection) -> None:
-    audit = rows(con, f"SELECT lower, original, upper, exact FROM sdc_audit($${COUNTS}$$, max_count := 3)")
+    audit = rows(
+        con, f"SELECT lower, original, upper, exact FROM sdc_audit($${COUNTS}$$, max_count := 3, improve := false)"
+    )
     assert len(audit) == 24
     assert all(lower <= original <= upper and not exact for lower, original, upper, exact in audit)
 
@@ -311,13 +313,13 @@ def test_improving_never_costs_more_and_gives_nothing_away(con: duckdb.DuckDBPyC
         query = "SELECT a, b, c, count(*) AS n FROM units GROUP BY GROUPING SETS ((a, b), (a, c), (a), (b), (c), ())"
         call = f"'{query}', max_count := 3"
         cost = "SELECT coalesce(sum(original), 0), bool_or(exact) FROM sdc_audit"
-        [(before, _)] = rows(con, f"{cost}({call})")
+        [(before, _)] = rows(con, f"{cost}({call}, improve := false)")
         [(after, exact)] = rows(con, f"{cost}({call}, improve := true)")
         assert after <= before
         assert not exact
         saved += before - after
         told = "SELECT secondary_cells, saved_cells, saved_cost FROM sdc_publish"
-        [(first, *nothing)] = rows(con, f"{told}('improved', {call})")
+        [(first, *nothing)] = rows(con, f"{told}('improved', {call}, improve := false)")
         [(better, cells, worth)] = rows(con, f"{told}('improved', {call}, improve := true)")
         assert (nothing, cells, worth) == ([None, None], first - better, before - after)
     assert saved > 0
@@ -327,15 +329,16 @@ def test_improving_never_costs_more_and_gives_nothing_away(con: duckdb.DuckDBPyC
 
 
 def test_a_later_publication_keeps_to_an_earlier_one(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(f"FROM sdc_publish('first', $${COUNTS}$$, max_count := 3)").fetchall()
+    con.execute(f"FROM sdc_publish('first', $${COUNTS}$$, max_count := 3, improve := false)").fetchall()
     query = """SELECT municipality, county, age, size, count(*) AS n FROM people
         GROUP BY GROUPING SETS ((size, age), (size), (municipality, county, age), ())"""
     alone = rows(
-        con, f"SELECT count(*) FROM sdc_suppress($${query}$$, max_count := 3) WHERE level = 'age x size' AND suppressed"
+        con,
+        f"SELECT count(*) FROM sdc_suppress($${query}$$, max_count := 3, improve := false) WHERE level = 'age x size' AND suppressed",
     )
     found = rows(
         con,
-        f"SELECT level, size, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'age x size' ORDER BY ALL",
+        f"SELECT level, size, age, n FROM sdc_suppress($${query}$$, max_count := 3, improve := false, after := 'first') WHERE level = 'age x size' ORDER BY ALL",
     )
     assert alone == [(0,)]  # on its own it would show all of them, and so give away cells of the first
     shown = {(size, age): n for _, size, age, n in found}
@@ -346,15 +349,17 @@ def test_a_later_publication_keeps_to_an_earlier_one(con: duckdb.DuckDBPyConnect
     )
     after = rows(
         con,
-        f"SELECT municipality, age, n FROM sdc_suppress($${query}$$, max_count := 3, after := 'first') WHERE level = 'municipality x county x age' ORDER BY ALL",
+        f"SELECT municipality, age, n FROM sdc_suppress($${query}$$, max_count := 3, improve := false, after := 'first') WHERE level = 'municipality x county x age' ORDER BY ALL",
     )
     assert after == before
     # And a third keeps to both.
-    con.execute(f"FROM sdc_publish('second', $${query}$$, max_count := 3, after := 'first')").fetchall()
+    con.execute(
+        f"FROM sdc_publish('second', $${query}$$, max_count := 3, improve := false, after := 'first')"
+    ).fetchall()
     third = "SELECT municipality, county, age, size, count(*) AS n FROM people GROUP BY GROUPING SETS ((county, size), (county), (municipality, age))"
     counties = rows(
         con,
-        f"SELECT county, n FROM sdc_suppress($${third}$$, max_count := 3, after := 'second') WHERE level = 'county' ORDER BY ALL",
+        f"SELECT county, n FROM sdc_suppress($${third}$$, max_count := 3, improve := false, after := 'second') WHERE level = 'county' ORDER BY ALL",
     )
     assert counties == [("county-1", None), ("county-2", None), ("county-3", 76), ("county-4", 101)]
 
@@ -395,7 +400,7 @@ def test_what_cannot_come_after(con: duckdb.DuckDBPyConnection) -> None:
 
 
 def test_changed_data_are_refused_until_published_again(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3, improve := false)").fetchall()
     assert rows(con, "SELECT count(*) FROM sdc_audit('counts')") == [(24,)]
     con.execute("INSERT INTO people SELECT * FROM people WHERE municipality = 'A'")
     assert "changed since it was published" in refused(con, "FROM sdc_audit('counts')")
@@ -413,7 +418,7 @@ def test_rules_of_the_call_count_even_if_they_are_zero(con: duckdb.DuckDBPyConne
 
 
 def test_a_publication_from_before_an_argument_came(con: duckdb.DuckDBPyConnection) -> None:
-    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3)").fetchall()
+    con.execute(f"FROM sdc_publish('counts', $${COUNTS}$$, max_count := 3, improve := false)").fetchall()
     con.execute("""UPDATE sdc.publications
         SET arguments = json_merge_patch(arguments, '{"k_disclosure": null, "structural_zeros": null}')""")
     assert "k_disclosure" not in rows(con, "SELECT arguments FROM sdc.publications")[0][0]
@@ -690,7 +695,7 @@ def test_publishing_says_as_unsafe_what_the_audit_finds_exact(con: duckdb.DuckDB
 
 
 def test_an_audit_without_time_calls_nothing_protected(con: duckdb.DuckDBPyConnection) -> None:
-    rule = f"$${COUNTS}$$, max_count := 3, insider := true"
+    rule = f"$${COUNTS}$$, max_count := 3, improve := false, insider := true"
     whole = rows(con, f"SELECT original FROM sdc_audit({rule})")
     found = rows(con, f"SELECT * FROM sdc_audit({rule}, time_limit := 0)")
     assert len(found) == len(whole) == 24

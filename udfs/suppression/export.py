@@ -11,7 +11,7 @@ import json
 import re
 import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -133,7 +133,8 @@ def _plain(cursor: duckdb.DuckDBPyConnection, relation: str) -> tuple[pa.Table, 
 def _stencil(session: Session, name: str, call: Call) -> tuple[pa.Table, list[str], tuple[str, ...]]:
     """The inner cells with stand-ins for their numbers and a stencil, the types, and the measures left out."""
     cursor, publication = session.cursor(), call.publication
-    pattern = choose_pattern(session, call)
+    # What was stored is what the rules give: chosen anew, but where that takes as long as to publish it.
+    pattern = choose_pattern(session, call if call.options.protect_intervals else replace(call, published=None))
     _check_stored(cursor, name, call, pattern_table(pattern))
     cells = f"({publication.inner_cells(extend=call.extend)})"
     numbers = [(measure, _whole(cursor, cells, measure)) for measure in publication.measures]

@@ -17,6 +17,7 @@ from sdcduck import catalog
 from sdcduck.errors import SDCError, unknown
 from sdcduck.functions.jobs import checkpoint, reads, shown_checkpoint
 from sdcduck.functions.registry import Session
+from sdcduck.methods.suppression.improve import UnsafePatternError
 from sdcduck.methods.suppression.intervals import Search
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.patterns import (
@@ -25,7 +26,6 @@ from sdcduck.methods.suppression.patterns import (
     Chosen,
     LinkedTables,
     Roles,
-    UnsafePatternError,
     choose_cells,
     chosen_before,
 )
@@ -105,7 +105,7 @@ class Options:
         structural_zeros: condition on the dimensions: impossible combinations, which are no inner cells all the same.
         cost: the column, or expression of columns, that says what publishing a cell is worth; None: count or value;
             `_CELLS`: one a cell.
-        improve: whether to look for a cheaper pattern afterwards.
+        improve: whether to look for a cheaper pattern afterwards. Counts get it unless it is declined.
         search_seconds: how long, in seconds of a processor core; infinite: as long as it takes. None: the usual time,
             and what makes intervals cheaper has its own beside it.
         protect_intervals: whether to add cells until the intervals are as wide as the rules want. Rules on what one
@@ -375,7 +375,8 @@ def read_call(
         published = None if again else stored.name
         before = json.loads(stored.arguments)
         # An argument that came after the publication was off when it was made.
-        arguments = [before.get(name, False if name == "protect_intervals" else None) for name in ARGUMENTS]
+        off = ("improve", "protect_intervals")
+        arguments = [before.get(name, False if name in off else None) for name in ARGUMENTS]
     with naming(found):
         rules = read_rules(*arguments[len(OPTIONS) :])
         options = read_options(rules, *arguments[: len(OPTIONS)])
@@ -399,7 +400,8 @@ def read_call(
         tuple(map(tuple, clusters(cursor, publication))) if options.extend_zeros else (),
         earlier,
         tuple(joint.sets.index(columns) for columns in publication.sets),
-        {**dict(zip(ARGUMENTS, arguments, strict=True)), "protect_intervals": options.protect_intervals},
+        dict(zip(ARGUMENTS, arguments, strict=True))
+        | {"improve": options.improve, "protect_intervals": options.protect_intervals},
         published,
     )
 
@@ -451,7 +453,8 @@ def read_options(
     return Options(
         k_disclosure, singleton, forced_if, hidden_if, bool(secondary_zeros) or zeros,
         rules.protect_zeros or zeros if extend_zeros is None else extend_zeros, structural_zeros, cost,
-        bool(better), seconds, rules.on_intervals if protect_intervals is None else protect_intervals, after,
+        not rules.on_contributors if better is None else better, seconds,
+        rules.on_intervals if protect_intervals is None else protect_intervals, after,
     )  # fmt: skip
 
 

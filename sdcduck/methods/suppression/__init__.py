@@ -19,7 +19,7 @@ from sdcduck.methods.suppression.intervals import widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, null_space, reveals_modular
 from sdcduck.methods.suppression.optimal import optimal_suppression
-from sdcduck.methods.suppression.patterns import Choice, Chosen, LinkedTables, Roles, UnsafePatternError, choose_cells
+from sdcduck.methods.suppression.patterns import Choice, Chosen, LinkedTables, Roles, choose_cells
 from sdcduck.methods.suppression.rounding import controlled_rounding, small_count_rounding
 
 __all__ = [

@@ -40,7 +40,8 @@ class Suppression:
     independent: the published cells that were pivots; every other published cell is a combination of them (indices,
     ascending). rank: their number. method: the singleton method that was used; "anySum" may become "anySumNOTprimary"
     (a singleton is not primary) or "subSumAny" (forced cells). undecided: sign tests too large for the arithmetic,
-    decided towards suppression.
+    decided towards suppression. steps: of the walk (`Walk.steps`), the same on every machine; 0 where none was made, or
+    where what is left of the columns was kept.
     """
 
     secondary: Bools
@@ -49,6 +50,7 @@ class Suppression:
     rank: int
     method: str
     undecided: int
+    steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -168,6 +170,7 @@ def suppress_secondary(
         len(independent),
         run.method,
         run.undecided,
+        0 if run.quick is None else run.quick.steps,
     )
 
 

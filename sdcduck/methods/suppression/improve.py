@@ -23,9 +23,14 @@ Booleans = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 _FEWEST, _MOST = 0.1, 0.3  # the part of the published cells that a trial closes
-_SECOND = 5e7
+_PATIENCE = 50  # trials in turn that gain nothing, after which no more are made
+SECOND = 5e7
 """Steps of the elimination (`Walk.steps`) in a second of a processor core, more or less."""
 _NOISE = 0.3  # standard deviation of the logarithm of the factors that shake up the order
+
+
+class UnsafePatternError(ValueError):
+    """A pattern that gives a primary cell away: arithmetic modulo a prime had an accident where it was chosen."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +81,10 @@ def improve(
         suppressed: bool (N,), a safe pattern.
         primary: bool (N,), suppressed cells that must not follow from published ones, and that stay suppressed.
         cost: numbers (N,), at least 0, of suppressing a cell.
-        trials: how many other patterns are tried; each takes an elimination. 0: cells are published only.
-        seconds: about so many of a processor core are spent on trials, counted in steps of the elimination, so that
-            the answer is the same on every machine. A trial that does not end in them is left.
+        trials: at most so many other patterns are tried, until 50 in turn gain nothing; each takes an elimination. 0:
+            cells are published only.
+        seconds: about so many of a processor core are spent, counted in steps of the elimination, so that the answer
+            is the same on every machine. A trial that does not end in them is left.
         seed: of the random choices; the same input and seed give the same answer.
         frozen: bool (N,), cells that keep their state.
         z: numbers (N,), the cell totals; needed with protection levels.
@@ -89,7 +95,8 @@ def improve(
         progress: called with (trials made, trials to make), several times a trial where trials are long.
 
     Raises:
-        ValueError: wrong lengths or kinds, a primary cell that is not suppressed, or a pattern that is not safe.
+        ValueError: wrong lengths or kinds, or a primary cell that is not suppressed.
+        UnsafePatternError: the pattern is not safe.
     """
     hidden = flags(suppressed, x.columns, "suppressed").copy()
     first = flags(primary, x.columns, "primary")
@@ -104,7 +111,7 @@ def improve(
     before = hidden.copy()
     small = _smaller(x)
     if not _is_safe(small, hidden, first):
-        raise ValueError("the pattern is not safe: a primary cell follows from published cells")
+        raise UnsafePatternError("the pattern is not safe: a primary cell follows from published cells")
 
     def wide(pattern: Booleans) -> Booleans:
         assert z is not None
@@ -114,10 +121,8 @@ def improve(
     must = wide(hidden) if upl is not None else None
     keeps_intervals = None if must is None else lambda pattern: bool(wide(pattern)[must].all())
     movable = ~first & ~fixed
-    opened = _open(small, hidden, first, movable, weight, keeps_intervals)
-    hidden = hidden if opened is None else opened
     hidden, ended = _searched(
-        small, hidden, first, movable, weight, trials, seconds * _SECOND, seed, keeps_intervals, progress
+        small, hidden, first, movable, weight, trials, seconds * SECOND, seed, keeps_intervals, progress
     )
     return Improvement(
         hidden,
@@ -141,9 +146,12 @@ def _searched(
     allowed: Callable[[Booleans], bool] | None,
     progress: Callable[[int, int], None] | None,
 ) -> tuple[Booleans, bool]:
-    """The best pattern of so many trials, or of as many as there are in ``most`` steps; and whether all were made."""
+    """The best pattern of so many trials, or of as many as there are in ``most`` steps; and whether all were made.
+
+    Many trials in turn that gain nothing are all.
+    """
     rng = np.random.default_rng(seed)
-    steps = made = 0
+    steps = made = failed = 0
 
     def enough(new: int) -> bool:
         nonlocal steps
@@ -152,12 +160,17 @@ def _searched(
             progress(made, trials)
         return steps > most
 
-    while made < trials:
+    opened = _open(x, hidden, primary, movable, weight, allowed, enough)
+    if opened is None:
+        return hidden, False
+    hidden = opened
+    while made < trials and failed < _PATIENCE:
         if (hidden | ~movable).all() or not (hidden & movable).any():
             break
         tried = None if steps > most else _tried(x, hidden, primary, movable, weight, rng, allowed, enough)
         if tried is None:
             return hidden, False
+        failed = 0 if weight[tried].sum() < weight[hidden].sum() else failed + 1
         hidden = tried
         made += 1
     return hidden, True
@@ -209,7 +222,7 @@ def _open(
     movable: Booleans,
     weight: Floats,
     allowed: Callable[[Booleans], bool] | None,
-    enough: Callable[[int], bool] = lambda steps: False,
+    enough: Callable[[int], bool],
 ) -> Booleans | None:
     """Publish secondary cells in descending cost, each if the pattern stays safe (and is allowed)."""
     candidates = np.flatnonzero(hidden & movable)

@@ -30,7 +30,8 @@ _DUAL, _PRIMAL = 1, 4  # ways of the solver
 _START = 10  # iterations that setting up and reading a program is worth
 _WHOLE = 3000  # units of a publication whose programs are about all of it
 _NEAR, _NEAR_WITHIN = 600, 200  # inner cells of a program about what is near a cell, of all and of a pattern's
-_PROGRAMS = 30_000_000  # entries of the programs near cells that are kept
+_PROGRAMS = 1_000_000_000  # bytes of the programs near cells that are kept
+_ENTRY = 200  # bytes that the solver takes for each entry of a program, found by measuring
 
 
 class _Program:
@@ -235,7 +236,7 @@ class Moves:
             cells = np.unique(part.indices).astype(np.int64)
             program = _Program(part[:, cells], self.room[rows], cells, together=True)
             self.kept += program.entries
-            while self.programs and self.kept > _PROGRAMS:
+            while self.programs and self.kept * _ENTRY > _PROGRAMS:
                 self.kept -= self.programs.pop(next(iter(self.programs))).entries
         self.programs[cell, within] = program  # the one that was used last is the last to go
         return program

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from sdcduck.methods.suppression.candidates import candidate_order
 from sdcduck.methods.suppression.differences import Differences, direct_disclosure_order, disclosing_differences
 from sdcduck.methods.suppression.elimination import Suppression, suppress_secondary
-from sdcduck.methods.suppression.improve import improve
+from sdcduck.methods.suppression.improve import SECOND, UnsafePatternError, improve
 from sdcduck.methods.suppression.intervals import NO_SEARCH, Search, Widening, widen_intervals
 from sdcduck.methods.suppression.matrix import DummyMatrix
 from sdcduck.methods.suppression.nullspace import ModularNullSpace, modular_null_space, reveals_modular
@@ -31,10 +31,6 @@ TRIALS = 200
 _STEPS = 10  # as much as the first choice of cells: with wide intervals
 FREQUENCY_PROTECTION = 0.2
 """Share of its value by which the interval of a small cell must reach beyond it."""
-
-
-class UnsafePatternError(Exception):
-    """A pattern that failed the check after the choice: arithmetic modulo a prime had an accident."""
 
 
 @dataclass(frozen=True)
@@ -226,8 +222,15 @@ class _Run:
             extra=None if differences is None else differences.matrix, progress=progress,
         )  # fmt: skip
 
-    def improved(self, secondary: Bools) -> tuple[Bools, bool]:
-        """A cheaper choice of secondary cells that passes the same tests as the first, if one is found; and `ended`."""
+    def improved(self, first: Suppression) -> tuple[Bools, bool]:
+        """A cheaper choice of secondary cells that passes the same tests as the first, if one is found; and `ended`.
+
+        The tests take as long as the first choice did, and are part of the time.
+        """
+        secondary = first.secondary
+        seconds = self.choice.search.seconds - first.steps / SECOND
+        if seconds <= 0:
+            return secondary, False
         primary, hidden, loss = self.roles.primary, self.roles.hidden, self.loss
         x, more = self.tables.x, 0
         differences, _ = self.found
@@ -239,7 +242,7 @@ class _Run:
         )
         found = improve(
             x, closed, protected, np.append(loss, np.zeros(more)), trials=self.choice.search.trials,
-            seconds=self.choice.search.seconds, seed=self.choice.search.seed, frozen=frozen, progress=self.check,
+            seconds=seconds, seed=self.choice.search.seed, frozen=frozen, progress=self.check,
         )  # fmt: skip
         suppressed = found.suppressed[: self.tables.x.columns]
         # Improving knows nothing of singletons: what it would publish is put to the test of the singleton method again.
@@ -348,6 +351,6 @@ def choose_cells(
     if asked:
         # Improving a choice without widths would narrow intervals again.
         if not unsafe.any() and (choice.protection is None or not choice.protection.any()):
-            secondary, ended = run.improved(secondary)
+            secondary, ended = run.improved(result)
         saved = int(before.sum()) - int(secondary.sum()), float(run.loss[before].sum() - run.loss[secondary].sum())
     return Chosen(secondary, unsafe, narrow, differences, disclosing, saved, ended, run.proven(secondary, unsafe))
