@@ -136,9 +136,9 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
         measures = {folded(name): folded(name) for name in policy.measures if folded(name) not in known | private}
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
         inner = _level(progress, policy, source.this, is_block=False)
-        items = [item for item in inner.select.expressions if is_known_of_units(inner, item.unalias())]
+        items = [item for item in inner.items if is_known_of_units(inner, item.unalias())]
         known = frozenset(folded(item.alias_or_name) for item in items)
-        others = [item for item in inner.select.expressions if inner.may_group(item.unalias())]
+        others = [item for item in inner.items if inner.may_group(item.unalias())]
         if not policy.privacy.private:
             others = [item for item in others if not has_aggregate(item)]
         units = shown_units(inner)
@@ -169,11 +169,12 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
     where, group = select.args.get("where"), select.args.get("group")
     found.brings_together = group is not None and not is_block
     found.single = inner is not None and inner.single
-    own = set() if where is None else _own_queries(progress, found, where)
-    for part in filter(
-        None, [where, group if is_block else None, *([] if is_block or found.brings_together else select.expressions)]
-    ):
+    shown = [] if is_block or found.brings_together else select.expressions
+    for part in filter(None, [where, group if is_block else None, *shown]):
+        own = _own_queries(progress, found, part)
         _check(part, aliases, _apart(select), progress, own)
+        if own and part is not where:
+            found.asked_of_units(part, own)
     for item in select.expressions if is_block or found.brings_together else []:
         _check_columns(item, aliases)
     if found.brings_together:
@@ -181,7 +182,7 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
     return found
 
 
-def _own_queries(progress: Progress, level: Level, where: exp.Expr) -> set[int]:
+def _own_queries(progress: Progress, level: Level, condition: exp.Expr) -> set[int]:
     """What a condition asks of other rows of the same unit: ``id IN (SELECT id FROM visits WHERE ..)``; by identity.
 
     Whether a unit is among those of a subquery, of this table or of another one of its population, is decided by its
@@ -189,7 +190,7 @@ def _own_queries(progress: Progress, level: Level, where: exp.Expr) -> set[int]:
     of its own rows are there, and no other.
     """
     found = set[int]()
-    for node in where.walk(prune=is_query):
+    for node in condition.walk(prune=is_query):
         query = node.args.get("query") if isinstance(node, exp.In) else None
         asked = query.this if isinstance(query, exp.Subquery) else query
         if not isinstance(asked, exp.Select) or not is_unit_of(level, node.this) or len(asked.expressions) != 1:
@@ -376,13 +377,14 @@ def _over_domains(level: Level, items: list[exp.Expr], around: _Compared | None 
         if alias in level.public and (wanted or (join.side or "") == ""):
             joins.insert(0, join.copy())
             parts.extend(filter(None, [join.args.get("on")]))
+    joins += [parse_one(f"CROSS JOIN {relation}", into=exp.Join, read="duckdb") for relation in level.answers_in(parts)]
     asked = {folded(column.name) for part in parts for column in columns_of(part) if column.table == level.alias}
     made = exp.Select(expressions=items)
     compared = _compared(level, parts, around or _Compared())
     if level.inner is None:
         made.set("from_", exp.From(this=_combinations(level, asked, compared, parts)))
     else:
-        shown = [item.copy() for item in level.inner.select.expressions if folded(item.alias_or_name) in asked]
+        shown = [item.copy() for item in level.inner.items if folded(item.alias_or_name) in asked]
         inner = _over_domains(level.inner, shown or [exp.alias_(exp.Literal.number(1), "_one", quoted=True)], compared)
         made.set("from_", exp.From(this=aliased(inner, level.alias)))
     if joins:
