@@ -14,7 +14,7 @@ from sdcduck.guard.protect.bins import is_binned, within
 from sdcduck.guard.protect.days import step_of
 from sdcduck.quoting import folded
 
-_ANSWER = "_sdc_answer"
+PLACE = "_sdc_place"
 
 
 @dataclass
@@ -36,8 +36,8 @@ class Level:
         brings_together: whether this SELECT groups by the unit.
         single: whether there is one row of each unit, whose rows were brought together here or inside.
         moments: the same for dimensions of moments, of which days, hours and comparisons with written ones are known.
-        answers: items in which answers stand in place of what they ask of other rows of the unit, by the identity of
-            the item.
+        places: what is made of all rows of a unit, by the aliases of the relations that have what it can be.
+        over: items with columns of these in its place, by the identity of the item.
     """
 
     select: exp.Select
@@ -53,35 +53,31 @@ class Level:
     units: frozenset[str] = frozenset()
     brings_together: bool = False
     single: bool = False
-    answers: dict[int, exp.Expr] = field(default_factory=dict)
+    places: dict[str, exp.Expr] = field(default_factory=dict)
+    over: dict[int, exp.Expr] = field(default_factory=dict)
 
     @property
     def items(self) -> list[exp.Expr]:
-        """What is shown, in words that can be looked at without records as far as that is possible."""
-        return [self.answers.get(id(item), item) for item in self.select.expressions]
+        """What is shown, with places for what is made of all rows of a unit."""
+        return [self.over.get(id(item), item) for item in self.select.expressions]
 
-    def asked_of_units(self, item: exp.Expr, own: set[int]) -> None:
-        """Of ``id IN (SELECT id FROM visits)`` it is known that it is true, or false, or NULL.
+    def replace_by_places(self, item: exp.Expr, nodes: set[int]) -> None:
+        """Write what is made of all rows of a unit as a column of a relation that has what it can be.
 
         Args:
-            own: the identities of such subqueries in an item.
+            nodes: the identities of these in an item.
         """
+        if not nodes:
+            return
         made = item.copy()
-        asked = [
-            copied
-            for node, copied in zip(item.walk(prune=is_query), list(made.walk(prune=is_query)), strict=True)
-            if isinstance(node, exp.In) and id(node.args.get("query")) in own
-        ]
-        for node in asked:
-            alias = f"{_ANSWER}{len(self.public)}"
-            self.public.add(alias)
-            node.replace(exp.column(_ANSWER, alias, quoted=True))
-        self.answers[id(item)] = made
-
-    def answers_in(self, parts: list[exp.Expr]) -> list[str]:
-        """A relation for each answer that stands in an expression."""
-        names = [column.table for part in parts for column in columns_of(part) if column.table.startswith(_ANSWER)]
-        return [f'(SELECT unnest([true, false, NULL]) AS "{_ANSWER}") AS "{name}"' for name in dict.fromkeys(names)]
+        copies = list(made.walk(prune=is_query))
+        for node, copied in zip(list(item.walk(prune=is_query)), copies, strict=True):
+            if id(node) in nodes:
+                alias = f"{PLACE}{len(self.places)}"
+                self.places[alias] = node
+                self.public.add(alias)
+                copied.replace(exp.column(PLACE, alias, quoted=True))
+        self.over[id(item)] = made
 
     def _knows_column(self, column: exp.Column) -> bool:
         if column.table != self.alias:

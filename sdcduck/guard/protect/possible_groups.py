@@ -43,6 +43,7 @@ from sdcduck.guard.protect.bands import compared_numbers, values_between
 from sdcduck.guard.protect.bins import borders_of, clip, steps_of, within
 from sdcduck.guard.protect.days import alone, days, moments, step_of
 from sdcduck.guard.protect.levels import (
+    PLACE,
     Level,
     bounds_of,
     columns_of,
@@ -61,6 +62,8 @@ from sdcduck.quoting import folded, identifier
 
 _CLAUSES = frozenset(["expressions", "from_", "joins", "where", "with_"])
 _MOST_COMBINATIONS = 50_000
+_NUMBERS_OF_ROWS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Count, exp.CountIf)
+_ONE_OF_ROWS = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Max, exp.Min)
 _MOST_OF_DOMAIN = 200  # so many values are taken for what units have that is made of dimensions: of two, and no more
 
 
@@ -171,10 +174,10 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
     found.single = inner is not None and inner.single
     shown = [] if is_block or found.brings_together else select.expressions
     for part in filter(None, [where, group if is_block else None, *shown]):
-        own = _own_queries(progress, found, part)
+        own = [*_own_queries(progress, found, part), *_own_windows(found, part)]
         _check(part, aliases, _apart(select), progress, own)
-        if own and part is not where:
-            found.asked_of_units(part, own)
+        if part is not where:
+            found.replace_by_places(part, {id(node) for node in own if _is_placed(found, node)})
     for item in select.expressions if is_block or found.brings_together else []:
         _check_columns(item, aliases)
     if found.brings_together:
@@ -182,14 +185,14 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
     return found
 
 
-def _own_queries(progress: Progress, level: Level, condition: exp.Expr) -> set[int]:
-    """What a condition asks of other rows of the same unit: ``id IN (SELECT id FROM visits WHERE ..)``; by identity.
+def _own_queries(progress: Progress, level: Level, condition: exp.Expr) -> list[exp.Expr]:
+    """What a condition asks of other rows of the same unit: ``id IN (SELECT id FROM visits WHERE ..)``.
 
     Whether a unit is among those of a subquery, of this table or of another one of its population, is decided by its
     own rows: each SELECT there is looked through as this one is, and shows the unit. So who is replaced changes which
     of its own rows are there, and no other.
     """
-    found = set[int]()
+    found: list[exp.Expr] = []
     for node in condition.walk(prune=is_query):
         query = node.args.get("query") if isinstance(node, exp.In) else None
         asked = query.this if isinstance(query, exp.Subquery) else query
@@ -200,7 +203,59 @@ def _own_queries(progress: Progress, level: Level, condition: exp.Expr) -> set[i
             continue
         inside = _level(progress, its, asked, is_block=False)
         if not inside.brings_together and is_unit_of(inside, asked.expressions[0].unalias()):
-            found |= {id(query), id(asked)}
+            found.append(node)
+    return found
+
+
+def _own_windows(level: Level, item: exp.Expr) -> list[exp.Window]:
+    """Windows over rows of the same unit, which no other unit changes: ``row_number() OVER (PARTITION BY id ..)``."""
+    return [
+        node
+        for node in item.walk(prune=is_query)
+        if isinstance(node, exp.Window)
+        and any(is_unit_of(level, key) for key in node.args.get("partition_by") or [])
+        and node.find(exp.Query) is None
+    ]
+
+
+def _is_placed(level: Level, node: exp.Expr) -> bool:
+    """Whether it is known what can be made of the rows of a unit."""
+    if isinstance(node, exp.In):
+        return True
+    figure = _figure(node)
+    is_value = isinstance(figure, _ONE_OF_ROWS) and figure.args.get("default") is None and level.knows(figure.this)
+    return is_value or isinstance(figure, _NUMBERS_OF_ROWS)
+
+
+def _figure(window: exp.Expr) -> exp.Expr:
+    found: exp.Expr = window.this
+    while isinstance(found, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
+        found = found.this
+    return found
+
+
+def _places(level: Level, parts: list[exp.Expr], around: _Compared | None) -> list[exp.Join]:
+    """Relations of what can be made of the rows of a unit, each by itself.
+
+    Raises:
+        Refused: there may be very many together.
+    """
+    names = [column.table for part in parts for column in columns_of(part) if column.table in level.places]
+    number, found = 1, []
+    for alias in dict.fromkeys(names):
+        node, rows = level.places[alias], level.policy.privacy.contributions
+        if isinstance(node, exp.In):
+            size, every = 3, f"SELECT unnest([true, false]) AS {PLACE}"
+        elif isinstance(_figure(node), _NUMBERS_OF_ROWS):
+            size, every = rows + 2, f"SELECT unnest(range(0, {rows + 1})) AS {PLACE}"
+        else:
+            value = exp.alias_(_figure(node).this.copy(), PLACE, quoted=True)
+            size, every = _MOST_OF_DOMAIN, _over_domains(level, [value], around).sql("duckdb")
+        number *= size
+        join = f'CROSS JOIN ({every} UNION SELECT NULL) AS "{alias}"'
+        found.append(parse_one(join, into=exp.Join, read="duckdb"))
+    if number > _MOST_COMBINATIONS:
+        raise Refused("SDC081", "many things that units have at once: ask for fewer columns at a time")
     return found
 
 
@@ -263,16 +318,25 @@ def _of_units(level: Level, items: list[exp.Expr], around: _Compared | None) -> 
     return made
 
 
-def _check(part: exp.Expr, aliases: set[str], apart: set[str], progress: Progress, own: Collection[int] = ()) -> None:
+def _check(
+    part: exp.Expr, aliases: set[str], apart: set[str], progress: Progress, own: Collection[exp.Expr] = ()
+) -> None:
     """Refuse what does not look at one record and what is public of it, at one time.
 
     Args:
-        own: subqueries that look at other records of the same unit.
+        own: what looks at other records of the same unit.
     """
-    for node in part.walk(prune=is_query):
+    of_unit = set(map(id, own))
+
+    def is_of_unit(node: exp.Expr) -> bool:
+        return id(node) in of_unit
+
+    for node in part.walk(prune=lambda node: is_query(node) or is_of_unit(node)):
+        if is_of_unit(node):
+            continue
         if is_aggregate(node) or isinstance(node, exp.Window):
             raise Refused("SDC081", "numbers of each unit: ask for counts of records")
-        if is_query(node) and id(node) not in own:
+        if is_query(node):
             _check_query(node, apart, progress)
     _check_columns(part, aliases)
 
@@ -377,7 +441,7 @@ def _over_domains(level: Level, items: list[exp.Expr], around: _Compared | None 
         if alias in level.public and (wanted or (join.side or "") == ""):
             joins.insert(0, join.copy())
             parts.extend(filter(None, [join.args.get("on")]))
-    joins += [parse_one(f"CROSS JOIN {relation}", into=exp.Join, read="duckdb") for relation in level.answers_in(parts)]
+    joins += _places(level, parts, around)
     asked = {folded(column.name) for part in parts for column in columns_of(part) if column.table == level.alias}
     made = exp.Select(expressions=items)
     compared = _compared(level, parts, around or _Compared())
