@@ -393,10 +393,23 @@ def is_private(level: Level, keys: dict[str, exp.Expr]) -> bool:
             is_time = column.type is not None and column.type.this in exp.DataType.TEMPORAL_TYPES
             if level.inner is not None and level.inner.single and not is_time:
                 raise Refused("SDC081", _OF_UNITS.format(column.name))
+            if _is_of_windows(level.inner, column.name):
+                raise Refused("SDC081", _OF_WINDOWS.format(column.name))
             raise Refused("SDC081", (_NO_DAYS if is_time else _NO_DOMAIN).format(column.name))
         if column is not None:
             raise Refused("SDC081", f"groups of '{column.name}', which is joined by a column without a domain")
     return not all(map(level.knows, keys.values()))
+
+
+def _is_of_windows(level: Level | None, name: str) -> bool:
+    """Whether a column of a subquery is made of windows over rows of a unit."""
+    if level is None:
+        return False
+    item = next((one for one in level.select.expressions if folded(one.alias_or_name) == folded(name)), None)
+    columns = [] if item is None else [column for column in columns_of(item) if column.table == level.alias]
+    return bool(item is not None and item.find(exp.Window)) or any(
+        _is_of_windows(level.inner, column.name) for column in columns
+    )
 
 
 def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
@@ -467,6 +480,10 @@ _NO_DAYS = (
     "the first and the last day that there may be"
 )
 _OF_UNITS = "groups of '{0}', which units have; of sums write bins: floor({0} / 100) * 100"
+_OF_WINDOWS = (
+    "groups of '{0}', of windows over rows of a unit: row_number(), rank(), count(*), and lag, lead, first_value and "
+    "last_value of a dimension with a domain, without a default, are known; of others ask in WHERE"
+)
 _FINER_THAN_HOURS = "'{0}' by less than an hour: write date_trunc('day', {0}), or another unit down to hours"
 
 
