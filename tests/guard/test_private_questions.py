@@ -230,7 +230,7 @@ REFUSED = {
         "SDC081",
     "SELECT count(*) FROM people AS p WHERE EXISTS (SELECT 1 FROM people AS q WHERE q.id = p.id AND q.ill > p.ill)":
         "SDC081",
-    "SELECT count(*) FROM (SELECT *, row_number() OVER (PARTITION BY id) AS k FROM people) WHERE k = 1": "SDC081",
+    "SELECT count(*) FROM (SELECT *, row_number() OVER (PARTITION BY region ORDER BY age) AS k FROM people) WHERE k = 1": "SDC045",
     "SELECT count(*) FROM (SELECT * FROM people UNION ALL SELECT * FROM people)": "SDC043",
     "SELECT count(*) FROM (SELECT * FROM people LIMIT 5)": "SDC045",
     "SELECT count(*) FROM (SELECT * FROM people USING SAMPLE 5)": "SDC",
