@@ -191,8 +191,9 @@ METHODS = {
     "trs": "TRS", "synth_rand": "Synth(Rand)", "synth_half": "Synth(Half)", "synth_swap": "Synth(Swap)",
     "synth": "Synth", "synth_no_class": "Synth, no size class", "dp": "DP",
 }  # fmt: skip
-NOT_DRAWN = ("Synth, no size class", "MDAV, each income", "DP")
-"""More than eight methods are too many colours, and one is far beyond the map."""
+NOT_DRAWN = ("Synth, no size class", "MDAV, each income", "CKM, mean before sum")
+"""More than eight methods are too many colours."""
+AT_EDGE = "DP (beyond the edge)"
 PARTIAL = ("trs", "synth_rand", "synth_half", "synth_swap")
 
 
@@ -240,10 +241,12 @@ def figures(con: duckdb.DuckDBPyConnection) -> str:
 
 
 def draw(con: duckdb.DuckDBPyConnection, persons: int) -> Picture:
-    """The map of risk and utility."""
-    shown = f"level IN ('grid', 'municipality') AND method NOT IN {NOT_DRAWN}"
+    """The map of risk and utility. Differential privacy is far to the right, and stands at the edge."""
+    shown = f"FROM measures WHERE level IN ('grid', 'municipality') AND method NOT IN {NOT_DRAWN}"
+    edge = f"(SELECT max(U) FROM ({shown}) WHERE method <> 'DP')"
+    at_edge = f"CASE method WHEN 'DP' THEN '{AT_EDGE}' ELSE method END AS method, least(U, {edge}) AS U"
     return risk_utility(
-        con, f"(FROM measures WHERE {shown} ORDER BY level, place)", panel="level",
+        con, f"(SELECT * REPLACE ({at_edge}) FROM ({shown}) ORDER BY level, place)", panel="level",
         title=f"{persons:,} persons, 13 incomes by size class: what each method gives away and loses",
     )  # fmt: skip
 

@@ -85,6 +85,9 @@ QUESTIONS = [
     ("SELECT count(*), sum(cost) FROM visits WHERE id IN (SELECT id FROM people WHERE region = 'n' AND income > 100)", 0),
     ("SELECT count(*) FROM people p SEMI JOIN (SELECT id FROM visits GROUP BY id HAVING count(*) > 2) v USING (id)", 0),
     ("SELECT count(*) FROM people p JOIN visits v USING (id) WHERE p.id NOT IN (SELECT id FROM visits WHERE kind = 'lab')", 0),
+    ("SELECT p.region, count(*) FROM people p JOIN (SELECT DISTINCT id FROM visits WHERE kind = 'er') v ON v.id = p.id GROUP BY p.region", 1),
+    ("SELECT region, count(*), count(*) FILTER (WHERE id IN (SELECT id FROM visits WHERE kind = 'lab')) FROM people GROUP BY region", 1),
+    ("SELECT EXISTS (SELECT 1 FROM visits v WHERE v.id = people.id AND v.cost > 100) AS often, region, count(*), sum(income) FROM people GROUP BY ALL", 2),
     ("SELECT (SELECT count(*) FROM people), (SELECT count(*) FROM visits WHERE kind = 'gp')", 0),
     ("SELECT a.region, a.n, b.m FROM (SELECT region, count(*) AS n FROM people GROUP BY region) a JOIN (SELECT p.region, count(*) AS m FROM people p JOIN visits v USING (id) GROUP BY p.region) b USING (region)", 1),
 ]  # fmt: skip

@@ -49,6 +49,7 @@ def plain() -> Iterator[duckdb.DuckDBPyConnection]:
 
 
 PER = "(SELECT id, count(*) AS n, sum(cost) AS total FROM visits GROUP BY id)"
+BY_DAY = "OVER (PARTITION BY id ORDER BY day, score, kind)"
 QUESTIONS = [
     (f"SELECT n, count(*) FROM {PER} GROUP BY n", 1),
     ("SELECT avg(n), sum(n), count(*), stddev(n) FROM (SELECT count(*) AS n FROM visits GROUP BY id)", 0),
@@ -75,6 +76,16 @@ QUESTIONS = [
     ("SELECT count(*) FROM visits WHERE id NOT IN (SELECT id FROM visits WHERE kind = 'er')", 0),
     ("SELECT count(*) FROM visits WHERE id IN (SELECT id FROM visits GROUP BY id HAVING count(*) > 2)", 0),
     ("SELECT kind, count(*) FROM visits v WHERE EXISTS (SELECT 1 FROM visits w WHERE w.id = v.id AND w.score > 4) GROUP BY kind", 1),
+    ("SELECT count(*) FILTER (WHERE id IN (SELECT id FROM visits WHERE kind = 'er')), sum(CASE WHEN id NOT IN (SELECT id FROM visits WHERE score > 4) THEN cost ELSE 0 END) FROM visits", 0),
+    ("SELECT id IN (SELECT id FROM visits WHERE kind = 'er') AS er, kind, count(*) FROM visits GROUP BY er, kind", 2),
+    ("SELECT k, count(*) FROM (SELECT CASE WHEN score > 4 OR id NOT IN (SELECT id FROM visits WHERE score > 4) THEN 'a' ELSE 'b' END AS k FROM visits) GROUP BY k", 1),
+    (f"SELECT kind, count(*) FROM (SELECT *, row_number() {BY_DAY} AS r FROM visits) WHERE r = 1 GROUP BY kind", 1),
+    (f"SELECT count(*), count(DISTINCT id) FROM (SELECT * FROM visits QUALIFY row_number() {BY_DAY} > 1)", 0),
+    ("SELECT kind, count(*) FROM (SELECT DISTINCT ON (id) id, kind FROM visits ORDER BY id, day, score, kind) GROUP BY kind", 1),
+    (f"SELECT r, count(*) FROM (SELECT row_number() {BY_DAY} AS r FROM visits) GROUP BY r", 1),
+    ("SELECT n, kind, count(*) FROM (SELECT kind, count(*) OVER (PARTITION BY id) AS n FROM visits) GROUP BY n, kind", 2),
+    (f"SELECT kind, next, count(*) FROM (SELECT kind, lead(kind) {BY_DAY} AS next FROM visits) GROUP BY kind, next", 2),
+    (f"SELECT count(*) FROM (SELECT day - lag(day) {BY_DAY} AS gap FROM visits) WHERE gap < 150", 0),
 ]  # fmt: skip
 
 
@@ -150,6 +161,9 @@ REFUSED = [
     ("SELECT count(*) FROM visits WHERE kind IN (SELECT kind FROM visits WHERE cost > 200)", "SDC044"),
     ("SELECT count(*) FROM (SELECT id, row_number() OVER (ORDER BY count(*)) AS r FROM visits GROUP BY id) WHERE r < 5", "SDC045"),
     ("SELECT count(*) FROM (SELECT id, count(*) AS n FROM visits GROUP BY id ORDER BY n LIMIT 5)", "SDC045"),
+    ("SELECT count(*) FROM (SELECT row_number() OVER (PARTITION BY kind ORDER BY day) AS r FROM visits) WHERE r = 1", "SDC045"),
+    (f"SELECT next, count(*) FROM (SELECT lag(kind, 1, 'none') {BY_DAY} AS next FROM visits) GROUP BY next", "windows over rows of a unit"),
+    (f"SELECT a, b, c, count(*) FROM (SELECT lag(kind) {BY_DAY} AS a, lead(kind) {BY_DAY} AS b, lag(kind, 2) {BY_DAY} AS c FROM visits) GROUP BY ALL", "many things that units have"),
     ("SELECT avg(n) FROM (SELECT id % 10 AS g, count(*) AS n FROM visits GROUP BY id % 10)", "SDC040"),
 ]  # fmt: skip
 

@@ -188,11 +188,14 @@ def _sum_or_mean(scope: Scope, node: exp.Sum | exp.Avg, condition: str, numbers:
     value, more = constant_factor(value)
     scale = f"{factor}{more}"
     if isinstance(value, exp.Literal) and not value.is_string:
-        counted = f"{numbers.count(condition)} * {value.this}{scale}"
+        counted = f"{numbers.count(condition)} * {value.this}"
         if isinstance(node, exp.Sum):
-            return _of_rows(scope, counted, filtered if otherwise else condition, numbers)
+            return _of_rows(scope, f"{counted}{scale}", filtered if otherwise else condition, numbers)
         base = numbers.count(filtered if otherwise else condition)
-        return f"{counted} / nullif({base}, 0)"
+        if isinstance(scope.method, DifferentialPrivacy):
+            share = Total(counted, ends=(min(0.0, float(value.this)), max(0.0, float(value.this))))
+            return f"{share.mean(base, numbers.method.steps)}{scale}"
+        return f"{counted}{scale} / nullif({base}, 0)"
     every = condition
     elsewhere, filled = otherwise, False
     if isinstance(value, exp.Coalesce) and len(value.expressions) == 1 and is_zero(value.expressions[0]):

@@ -14,6 +14,8 @@ from sdcduck.guard.protect.bins import is_binned, within
 from sdcduck.guard.protect.days import step_of
 from sdcduck.quoting import folded
 
+PLACE = "_sdc_place"
+
 
 @dataclass
 class Level:
@@ -34,6 +36,8 @@ class Level:
         brings_together: whether this SELECT groups by the unit.
         single: whether there is one row of each unit, whose rows were brought together here or inside.
         moments: the same for dimensions of moments, of which days, hours and comparisons with written ones are known.
+        places: what is made of all rows of a unit, by the aliases of the relations that have what it can be.
+        over: items with columns of these in its place, by the identity of the item.
     """
 
     select: exp.Select
@@ -49,6 +53,31 @@ class Level:
     units: frozenset[str] = frozenset()
     brings_together: bool = False
     single: bool = False
+    places: dict[str, exp.Expr] = field(default_factory=dict)
+    over: dict[int, exp.Expr] = field(default_factory=dict)
+
+    @property
+    def items(self) -> list[exp.Expr]:
+        """What is shown, with places for what is made of all rows of a unit."""
+        return [self.over.get(id(item), item) for item in self.select.expressions]
+
+    def replace_by_places(self, item: exp.Expr, nodes: set[int]) -> None:
+        """Write what is made of all rows of a unit as a column of a relation that has what it can be.
+
+        Args:
+            nodes: the identities of these in an item.
+        """
+        if not nodes:
+            return
+        made = item.copy()
+        copies = list(made.walk(prune=is_query))
+        for node, copied in zip(list(item.walk(prune=is_query)), copies, strict=True):
+            if id(node) in nodes:
+                alias = f"{PLACE}{len(self.places)}"
+                self.places[alias] = node
+                self.public.add(alias)
+                copied.replace(exp.column(PLACE, alias, quoted=True))
+        self.over[id(item)] = made
 
     def _knows_column(self, column: exp.Column) -> bool:
         if column.table != self.alias:

@@ -43,6 +43,7 @@ from sdcduck.guard.protect.bands import compared_numbers, values_between
 from sdcduck.guard.protect.bins import borders_of, clip, steps_of, within
 from sdcduck.guard.protect.days import alone, days, moments, step_of
 from sdcduck.guard.protect.levels import (
+    PLACE,
     Level,
     bounds_of,
     columns_of,
@@ -61,6 +62,8 @@ from sdcduck.quoting import folded, identifier
 
 _CLAUSES = frozenset(["expressions", "from_", "joins", "where", "with_"])
 _MOST_COMBINATIONS = 50_000
+_NUMBERS_OF_ROWS = (exp.RowNumber, exp.Rank, exp.DenseRank, exp.Count, exp.CountIf)
+_ONE_OF_ROWS = (exp.Lag, exp.Lead, exp.FirstValue, exp.LastValue, exp.NthValue, exp.Max, exp.Min)
 _MOST_OF_DOMAIN = 200  # so many values are taken for what units have that is made of dimensions: of two, and no more
 
 
@@ -136,9 +139,9 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
         measures = {folded(name): folded(name) for name in policy.measures if folded(name) not in known | private}
     elif isinstance(source, exp.Subquery) and isinstance(source.this, exp.Select):
         inner = _level(progress, policy, source.this, is_block=False)
-        items = [item for item in inner.select.expressions if is_known_of_units(inner, item.unalias())]
+        items = [item for item in inner.items if is_known_of_units(inner, item.unalias())]
         known = frozenset(folded(item.alias_or_name) for item in items)
-        others = [item for item in inner.select.expressions if inner.may_group(item.unalias())]
+        others = [item for item in inner.items if inner.may_group(item.unalias())]
         if not policy.privacy.private:
             others = [item for item in others if not has_aggregate(item)]
         units = shown_units(inner)
@@ -169,11 +172,12 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
     where, group = select.args.get("where"), select.args.get("group")
     found.brings_together = group is not None and not is_block
     found.single = inner is not None and inner.single
-    own = set() if where is None else _own_queries(progress, found, where)
-    for part in filter(
-        None, [where, group if is_block else None, *([] if is_block or found.brings_together else select.expressions)]
-    ):
+    shown = [] if is_block or found.brings_together else select.expressions
+    for part in filter(None, [where, group if is_block else None, *shown]):
+        own = [*_own_queries(progress, found, part), *_own_windows(found, part)]
         _check(part, aliases, _apart(select), progress, own)
+        if part is not where:
+            found.replace_by_places(part, {id(node) for node in own if _is_placed(found, node)})
     for item in select.expressions if is_block or found.brings_together else []:
         _check_columns(item, aliases)
     if found.brings_together:
@@ -181,15 +185,15 @@ def _level(progress: Progress, policy: Policy, select: exp.Select, *, is_block: 
     return found
 
 
-def _own_queries(progress: Progress, level: Level, where: exp.Expr) -> set[int]:
-    """What a condition asks of other rows of the same unit: ``id IN (SELECT id FROM visits WHERE ..)``; by identity.
+def _own_queries(progress: Progress, level: Level, condition: exp.Expr) -> list[exp.Expr]:
+    """What a condition asks of other rows of the same unit: ``id IN (SELECT id FROM visits WHERE ..)``.
 
     Whether a unit is among those of a subquery, of this table or of another one of its population, is decided by its
     own rows: each SELECT there is looked through as this one is, and shows the unit. So who is replaced changes which
     of its own rows are there, and no other.
     """
-    found = set[int]()
-    for node in where.walk(prune=is_query):
+    found: list[exp.Expr] = []
+    for node in condition.walk(prune=is_query):
         query = node.args.get("query") if isinstance(node, exp.In) else None
         asked = query.this if isinstance(query, exp.Subquery) else query
         if not isinstance(asked, exp.Select) or not is_unit_of(level, node.this) or len(asked.expressions) != 1:
@@ -199,7 +203,59 @@ def _own_queries(progress: Progress, level: Level, where: exp.Expr) -> set[int]:
             continue
         inside = _level(progress, its, asked, is_block=False)
         if not inside.brings_together and is_unit_of(inside, asked.expressions[0].unalias()):
-            found |= {id(query), id(asked)}
+            found.append(node)
+    return found
+
+
+def _own_windows(level: Level, item: exp.Expr) -> list[exp.Window]:
+    """Windows over rows of the same unit, which no other unit changes: ``row_number() OVER (PARTITION BY id ..)``."""
+    return [
+        node
+        for node in item.walk(prune=is_query)
+        if isinstance(node, exp.Window)
+        and any(is_unit_of(level, key) for key in node.args.get("partition_by") or [])
+        and node.find(exp.Query) is None
+    ]
+
+
+def _is_placed(level: Level, node: exp.Expr) -> bool:
+    """Whether it is known what can be made of the rows of a unit."""
+    if isinstance(node, exp.In):
+        return True
+    figure = _figure(node)
+    is_value = isinstance(figure, _ONE_OF_ROWS) and figure.args.get("default") is None and level.knows(figure.this)
+    return is_value or isinstance(figure, _NUMBERS_OF_ROWS)
+
+
+def _figure(window: exp.Expr) -> exp.Expr:
+    found: exp.Expr = window.this
+    while isinstance(found, (exp.IgnoreNulls, exp.RespectNulls, exp.Filter)):
+        found = found.this
+    return found
+
+
+def _places(level: Level, parts: list[exp.Expr], around: _Compared | None) -> list[exp.Join]:
+    """Relations of what can be made of the rows of a unit, each by itself.
+
+    Raises:
+        Refused: there may be very many together.
+    """
+    names = [column.table for part in parts for column in columns_of(part) if column.table in level.places]
+    number, found = 1, []
+    for alias in dict.fromkeys(names):
+        node, rows = level.places[alias], level.policy.privacy.contributions
+        if isinstance(node, exp.In):
+            size, every = 3, f"SELECT unnest([true, false]) AS {PLACE}"
+        elif isinstance(_figure(node), _NUMBERS_OF_ROWS):
+            size, every = rows + 2, f"SELECT unnest(range(0, {rows + 1})) AS {PLACE}"
+        else:
+            value = exp.alias_(_figure(node).this.copy(), PLACE, quoted=True)
+            size, every = _MOST_OF_DOMAIN, _over_domains(level, [value], around).sql("duckdb")
+        number *= size
+        join = f'CROSS JOIN ({every} UNION SELECT NULL) AS "{alias}"'
+        found.append(parse_one(join, into=exp.Join, read="duckdb"))
+    if number > _MOST_COMBINATIONS:
+        raise Refused("SDC081", "many things that units have at once: ask for fewer columns at a time")
     return found
 
 
@@ -262,16 +318,25 @@ def _of_units(level: Level, items: list[exp.Expr], around: _Compared | None) -> 
     return made
 
 
-def _check(part: exp.Expr, aliases: set[str], apart: set[str], progress: Progress, own: Collection[int] = ()) -> None:
+def _check(
+    part: exp.Expr, aliases: set[str], apart: set[str], progress: Progress, own: Collection[exp.Expr] = ()
+) -> None:
     """Refuse what does not look at one record and what is public of it, at one time.
 
     Args:
-        own: subqueries that look at other records of the same unit.
+        own: what looks at other records of the same unit.
     """
-    for node in part.walk(prune=is_query):
+    of_unit = set(map(id, own))
+
+    def is_of_unit(node: exp.Expr) -> bool:
+        return id(node) in of_unit
+
+    for node in part.walk(prune=lambda node: is_query(node) or is_of_unit(node)):
+        if is_of_unit(node):
+            continue
         if is_aggregate(node) or isinstance(node, exp.Window):
             raise Refused("SDC081", "numbers of each unit: ask for counts of records")
-        if is_query(node) and id(node) not in own:
+        if is_query(node):
             _check_query(node, apart, progress)
     _check_columns(part, aliases)
 
@@ -328,10 +393,23 @@ def is_private(level: Level, keys: dict[str, exp.Expr]) -> bool:
             is_time = column.type is not None and column.type.this in exp.DataType.TEMPORAL_TYPES
             if level.inner is not None and level.inner.single and not is_time:
                 raise Refused("SDC081", _OF_UNITS.format(column.name))
+            if _is_of_windows(level.inner, column.name):
+                raise Refused("SDC081", _OF_WINDOWS.format(column.name))
             raise Refused("SDC081", (_NO_DAYS if is_time else _NO_DOMAIN).format(column.name))
         if column is not None:
             raise Refused("SDC081", f"groups of '{column.name}', which is joined by a column without a domain")
     return not all(map(level.knows, keys.values()))
+
+
+def _is_of_windows(level: Level | None, name: str) -> bool:
+    """Whether a column of a subquery is made of windows over rows of a unit."""
+    if level is None:
+        return False
+    item = next((one for one in level.select.expressions if folded(one.alias_or_name) == folded(name)), None)
+    columns = [] if item is None else [column for column in columns_of(item) if column.table == level.alias]
+    return bool(item is not None and item.find(exp.Window)) or any(
+        _is_of_windows(level.inner, column.name) for column in columns
+    )
 
 
 def possible_groups(level: Level, keys: dict[str, exp.Expr]) -> exp.Select:
@@ -376,13 +454,14 @@ def _over_domains(level: Level, items: list[exp.Expr], around: _Compared | None 
         if alias in level.public and (wanted or (join.side or "") == ""):
             joins.insert(0, join.copy())
             parts.extend(filter(None, [join.args.get("on")]))
+    joins += _places(level, parts, around)
     asked = {folded(column.name) for part in parts for column in columns_of(part) if column.table == level.alias}
     made = exp.Select(expressions=items)
     compared = _compared(level, parts, around or _Compared())
     if level.inner is None:
         made.set("from_", exp.From(this=_combinations(level, asked, compared, parts)))
     else:
-        shown = [item.copy() for item in level.inner.select.expressions if folded(item.alias_or_name) in asked]
+        shown = [item.copy() for item in level.inner.items if folded(item.alias_or_name) in asked]
         inner = _over_domains(level.inner, shown or [exp.alias_(exp.Literal.number(1), "_one", quoted=True)], compared)
         made.set("from_", exp.From(this=aliased(inner, level.alias)))
     if joins:
@@ -401,6 +480,10 @@ _NO_DAYS = (
     "the first and the last day that there may be"
 )
 _OF_UNITS = "groups of '{0}', which units have; of sums write bins: floor({0} / 100) * 100"
+_OF_WINDOWS = (
+    "groups of '{0}', of windows over rows of a unit: row_number(), rank(), count(*), and lag, lead, first_value and "
+    "last_value of a dimension with a domain, without a default, are known; of others ask in WHERE"
+)
 _FINER_THAN_HOURS = "'{0}' by less than an hour: write date_trunc('day', {0}), or another unit down to hours"
 
 

@@ -7,7 +7,8 @@
 
     WHERE people.region IN (SELECT cold.region FROM cold WHERE cold.region IS NOT NULL)
 
-So is a JOIN with one row for each group that nothing else is taken from, as BI tools write "the five largest"::
+So is a JOIN with one row for each group, or each different value, that nothing else is taken from, as BI tools write
+"the five largest"::
 
     FROM people JOIN (SELECT region AS r, count(*) AS n FROM people GROUP BY region ORDER BY n DESC LIMIT 5) AS top
       ON people.region = top.r
@@ -127,8 +128,8 @@ def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
     if join.side or join.method or join.kind not in ("", "INNER") or join.args.get("on") is None:
         return False
     query = join.this.this if isinstance(join.this, exp.Subquery) else None
-    group = query.args.get("group") if isinstance(query, exp.Select) else None
-    if query is None or group is None or any(value for part, value in group.args.items() if part != "expressions"):
+    wanted = None if query is None else _different_by(query)
+    if query is None or wanted is None:
         return False
     alias = join.this.alias_or_name
     own = {id(column) for part in (join.this, join.args["on"]) for column in part.find_all(exp.Column)}
@@ -142,7 +143,23 @@ def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
         if isinstance(side, exp.Column) and side.table == alias
     }
     keys = [item.unalias() for item in query.selects if item.alias_or_name in tied]
-    return bool(keys) and all(any(key == wanted for key in keys) for wanted in group.expressions)
+    picks = bool(keys) and all(any(key == one for key in keys) for one in wanted)
+    if picks and query.args.get("distinct") is not None:
+        query.set("distinct", None)  # whether there is one is asked, not how many
+    return picks
+
+
+def _different_by(query: exp.Expr) -> list[exp.Expr] | None:
+    """What no two rows of a subquery have alike: its group keys, or all that DISTINCT shows."""
+    if not isinstance(query, exp.Select):
+        return None
+    group, distinct = query.args.get("group"), query.args.get("distinct")
+    if distinct is not None:
+        parts = {part for part, value in query.args.items() if value}
+        return [item.unalias() for item in query.selects] if parts <= PLAIN and not distinct.args.get("on") else None
+    if group is None or any(value for part, value in group.args.items() if part != "expressions"):
+        return None
+    return list(group.expressions)
 
 
 def without_correlation(select: exp.Select, wanted: Callable[[exp.Expr], bool] | None = None) -> None:
