@@ -163,7 +163,9 @@ class Cells:
             known = np.array([bool(of) and Figure.read(of).kind == "known" for of in asked.of], bool)
             if (telling & figures).any():
                 secret = " and ".join(self.policy.sequence.secrets)
-                raise Refused("SDC071", f"a sum, or those with a value, by {secret}: ask for counts of these")
+                raise Refused(
+                    "SDC071", f"a sum, or those with a value or one in a band, by {secret}: ask for counts of all"
+                )
             if (figures & ~known).any() and not self.of_sums:
                 raise Refused("SDC071", "a sum, of which the noise is not known")
             telling = telling | (figures & ~known)

@@ -95,13 +95,17 @@ class Figures:
         """Take conditions on measures off WHERE, in place."""
         where = select.args.get("where")
         if where is not None and self._with_noise:
-            kept = self._apart(where.this, self.narrowed, self.narrowed)
+            kept = self._apart(where.this, self.narrowed)
             select.set("where", exp.Where(this=kept))
 
     def take_groups(self, select: exp.Select) -> None:
         """Take group keys that are made of measures off GROUP BY, in place."""
         group = select.args.get("group")
-        if group is None or not self._with_noise or any(value for part, value in group.args.items() if part != "expressions"):
+        if (
+            group is None
+            or not self._with_noise
+            or any(value for part, value in group.args.items() if part != "expressions")
+        ):
             return
         mine = [key for key in group.expressions if is_of_measures(key, self.sources)]
         if not mine:
@@ -129,9 +133,9 @@ class Figures:
                 raise self._no_measure(one)
         found: list[tuple[str, exp.Expr]] = []
         for sql in sets.counted:
-            values, narrowed = list[exp.Expr](), list[exp.Expr]()
-            condition = self._of_cells(sql, values, narrowed)
-            found += self._figures("value" if self._with_noise else "", [*values, *narrowed], "", condition)
+            narrowed = list[exp.Expr]()
+            condition = self._of_cells(sql, narrowed)
+            found += self._figures("value" if self._with_noise else "", narrowed, "", condition)
         for sql, of, noise in sets.summed:
             found += self._of_values("sum", sql, of, noise)
         for sql, of in sets.looked_at:
@@ -141,7 +145,7 @@ class Figures:
     def _of_values(self, kind: str, sql: str, of: str, noise: str) -> list[tuple[str, exp.Expr]]:
         """A sum of values, or something else that is told of them."""
         added, narrowed = parse_one(sql, read="duckdb"), list[exp.Expr]()
-        condition = self._of_cells(of, [], narrowed)
+        condition = self._of_cells(of, narrowed)
         if self._is_told_already(added) and not (narrowed or self.narrowed or self.bands):
             return [(Figure.of("known", [self._named(added)]).text, condition)]
         if not is_of_measures(added, self.sources):
@@ -184,26 +188,26 @@ class Figures:
                 column.set("this", exp.to_identifier(found.measures.get(name, found.dimensions.get(name, name))))
         return named
 
-    def _of_cells(self, sql: str, values: list[exp.Expr], narrowed: list[exp.Expr]) -> exp.Expr:
+    def _of_cells(self, sql: str, narrowed: list[exp.Expr]) -> exp.Expr:
         """A condition without what it says of measures, which is added to these.
 
         How many have a value is a sum over the same records as that of their values: of 1 and 0. Under noise it is a
         figure of its own; a limit on exact sums looks at all sums alike.
         """
         condition = parse_one(sql, read="duckdb")
-        return condition if self.policy.sequence.mode not in ("rank", "precision") else self._apart(condition, values, narrowed)
+        return condition if self.policy.sequence.mode not in ("rank", "precision") else self._apart(condition, narrowed)
 
-    def _apart(self, condition: exp.Expr, values: list[exp.Expr], narrowed: list[exp.Expr]) -> exp.Expr:
+    def _apart(self, condition: exp.Expr, narrowed: list[exp.Expr]) -> exp.Expr:
         kept = []
         for part in conjuncts(condition):
             whole = part.unnest()
             value = _value(whole)
             if value is not None and is_of_measures(value, self.sources):
-                values.append(value)
+                narrowed.append(value)
             elif self._with_noise and is_of_measures(whole, self.sources):
                 narrowed.append(whole)
             elif (narrower := self._where_it_counts(whole)) is not None:
-                kept.append(self._apart(narrower, values, narrowed))
+                kept.append(self._apart(narrower, narrowed))
             else:
                 kept.append(part)
         return exp.and_(*(part.copy() for part in kept)) if kept else exp.true()
@@ -217,7 +221,11 @@ class Figures:
             return None
         others, about = condition.this.unnest(), condition.expression
         is_true = others.this if isinstance(others, exp.Not) else None
-        if not isinstance(is_true, exp.Is) or is_true.expression != exp.true() or not is_of_measures(about, self.sources):
+        if (
+            not isinstance(is_true, exp.Is)
+            or is_true.expression != exp.true()
+            or not is_of_measures(about, self.sources)
+        ):
             return None
         return exp.and_(is_true.this.copy(), about.copy())
 

@@ -153,9 +153,11 @@ class _Over:
             if relation.alias_column_names:
                 raise _subquery()
             return self._select(relation.this)
-        if isinstance(relation, exp.Table) and relation.name == self.policy.name and relation.args.get("db"):
+        if isinstance(relation, exp.Table) and (relation.db, relation.name) == ("main", self.policy.name):
             return self._cells(relation)
         if isinstance(relation, exp.Table) and self._has_units(relation):
+            if relation.db:
+                raise _join()
             return self._with(relation.name)
         return self._as_it_is(relation)
 
@@ -177,8 +179,9 @@ class _Over:
     def _with(self, name: str) -> Columns | None:
         """Keep a query of WITH; what is known of its columns."""
         if name not in self.kept:
+            of_units = self._has_units(self._query(name))
             cte = self.named.queries[name].copy()
-            if self._has_units(cte.this):
+            if of_units:
                 if not isinstance(cte.this, exp.Select) or cte.args["alias"].args.get("columns"):
                     raise _subquery()
                 self.of_units[name] = self._select(cte.this)
@@ -219,62 +222,75 @@ class _Over:
 
     def check_clauses(self, select: exp.Select, sources: Sources) -> None:
         """Refuse what is not known in the clauses of a SELECT."""
-        names = {folded(item.alias) for item in select.expressions if item.alias}
-        for clause in ("joins", "where", "group"):
-            value = select.args.get(clause)
-            for part in value if isinstance(value, list) else [value]:
-                if isinstance(part, exp.Join):
-                    part = part.args.get("on")
-                if not isinstance(part, exp.Expr):
-                    continue
-                whole = part.copy()
-                if clause == "group":
-                    for column in list(whole.find_all(exp.Column)):
-                        if not column.table and folded(column.name) in names and column is not whole:
-                            column.replace(exp.Null())
-                self.check(part if clause != "group" else whole, sources)
+        for join in select.args.get("joins") or ():
+            if join.args.get("on") is not None:
+                self.check(join.args["on"], sources)
+        if select.args.get("where") is not None:
+            self.check(select.args["where"].this, sources)
+        names = {item.alias for item in select.expressions}
+        group = select.args.get("group")
+        for key in group.find_all(exp.Column) if group is not None else ():
+            if key.table or key.name not in names:  # else it is one of the columns, which are looked at
+                self.check(key, sources)
+        if group is not None:
+            self.check(group, sources, keys=True)
 
-    def check(self, node: exp.Expr, sources: Sources, *, figures: bool = False) -> None:
+    def check(self, node: exp.Expr, sources: Sources, *, figures: bool = False, keys: bool = False) -> None:
         """Refuse what is not made of dimensions, public columns and answers.
 
         Args:
             figures: of each unit there may be.
+            keys: its columns were looked at.
         """
-        column = unknown(node, sources)
+        column = None if keys else unknown(node, sources)
         if column is not None:
             raise Refused("SDC071", f"{column.name}, which is no dimension")
         if tells_time(node):
-            raise Refused("SDC071", "the time of day: write the date")
+            raise _time()
         for part in node.walk(prune=lambda part: isinstance(part, exp.Query)):
             if isinstance(part, exp.Query):
                 if self._has_units(part):
-                    raise Refused("SDC071", "records in a condition: ask for them first, and write what it says into WHERE")
+                    raise Refused(
+                        "SDC071", "records in a condition: ask for them first, and write what it says into WHERE"
+                    )
                 self._as_it_is(part)
-            elif isinstance(part, _OF_SEVERAL) and not (figures and isinstance(part.parent, exp.Count)):
-                raise _subquery()
-            elif isinstance(part, exp.AggFunc) and not figures:
-                raise _subquery()
+            else:
+                counts = figures and isinstance(part.parent, exp.Count)  # count(*) of the rows of a unit
+                if (isinstance(part, _OF_SEVERAL) and not counts) or (isinstance(part, exp.AggFunc) and not figures):
+                    raise _subquery()
 
     def _has_units(self, node: exp.Expr) -> bool:
         """Whether it reads records."""
         own = {cte.alias for cte in node.find_all(exp.CTE)}
         for table in node.find_all(exp.Table):
-            if table.args.get("db"):
-                policy = self.named.policies.get(folded(table.name))
+            if table.db:
+                policy = self.named.policies.get(folded(table.name)) if table.db == "main" else None
                 if policy is None or policy.label != "public":
                     return True
-            elif table.name in self.named.queries and table.name not in own and self._has_units(self.named.queries[table.name].this):
+            elif (
+                table.name not in own and table.name in self.named.queries and self._has_units(self._query(table.name))
+            ):
                 return True
         return False
 
+    def _query(self, name: str) -> exp.Expr:
+        """A query of WITH.
+
+        Raises:
+            Refused: it may read itself.
+        """
+        cte = self.named.queries[name]
+        if isinstance(cte.parent, exp.With) and cte.parent.args.get("recursive"):
+            raise Refused("SDC071", "WITH RECURSIVE beside records: ask for it first")
+        return cte.this
+
     def _as_it_is(self, node: exp.Expr) -> None:
         """Keep what reads no records, and remember what it reads."""
-        recursive = any(with_.args.get("recursive") for with_ in node.find_all(exp.With))
-        if tells_time(node) or recursive:
-            raise Refused("SDC071", "the time of day: write the date" if not recursive else "WITH RECURSIVE beside records")
+        if tells_time(node):
+            raise _time()
         own = {cte.alias for cte in node.find_all(exp.CTE)}
-        for table in list(node.find_all(exp.Table)):
-            if table.args.get("db"):
+        for table in node.find_all(exp.Table):
+            if table.db:
                 if self.named.changes(table.name):
                     raise Refused("SDC071", f"{table.name}, which may show other rows in a moment")
             elif table.name in self.named.queries:
@@ -293,6 +309,10 @@ def _is_unit(node: exp.Expr, sources: Sources) -> bool:
 
 def _subquery() -> Refused:
     return Refused("SDC071", "a subquery of records: write its conditions into WHERE")
+
+
+def _time() -> Refused:
+    return Refused("SDC071", "the time of day: write the date")
 
 
 def _join() -> Refused:

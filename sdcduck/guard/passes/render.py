@@ -112,15 +112,18 @@ def _sets(draft: Draft) -> list[tuple[str, tuple[str, ...], SetsOf]]:
     given: dict[str, set[str]] = {}
     for name, made in numbers.items():
         of = None if made.sets is None else sets_of(made.sets, made.grouped, named)
-        trees = [made.grouped, *([] if of is None else [of.query])]
-        here = {node.name for one in trees for node in one.find_all(exp.Parameter, exp.Placeholder)}
+        given[name] = _parameters(made.grouped, given)
         if of is not None and made.sets is not None:
             if not given.keys() >= set(of.reads):
                 raise Refused("SDC071", "answers that are worked out later: ask for them first")
-            here.update(*(given[read] for read in of.reads))
-            found.append((made.sets.policy.name, tuple(sorted(here)), of))
-        given[name] = here
+            found.append((made.sets.policy.name, tuple(sorted(_parameters(of.query, given))), of))
     return found
+
+
+def _parameters(tree: exp.Expr, given: Mapping[str, set[str]]) -> set[str]:
+    """The parameters in a query, and in the blocks that it reads."""
+    here = {node.name for node in tree.find_all(exp.Parameter, exp.Placeholder)}
+    return here.union(*(given.get(table.name, ()) for table in tree.find_all(exp.Table)))
 
 
 def written(
