@@ -149,7 +149,8 @@ class _Over:
     def _relation(self, relation: exp.Expr) -> Columns | None:
         if isinstance(relation, exp.Subquery) and isinstance(relation.this, exp.Select):
             if not self._has_units(relation):
-                return self._as_it_is(relation)
+                self._as_it_is(relation)
+                return None
             if relation.alias_column_names:
                 raise _subquery()
             return self._select(relation.this)
@@ -159,7 +160,8 @@ class _Over:
             if relation.db:
                 raise _join()
             return self._with(relation.name)
-        return self._as_it_is(relation)
+        self._as_it_is(relation)
+        return None
 
     def _cells(self, records: exp.Table) -> Columns:
         """Put the cells in the place of a table: a row for each, as if it were a unit."""
@@ -186,7 +188,8 @@ class _Over:
                     raise _subquery()
                 self.of_units[name] = self._select(cte.this)
             else:
-                self.of_units[name] = self._as_it_is(cte.this)
+                self._as_it_is(cte.this)
+                self.of_units[name] = None
             self.kept[name] = cte
         return self.of_units[name]
 
@@ -282,7 +285,8 @@ class _Over:
         cte = self.named.queries[name]
         if isinstance(cte.parent, exp.With) and cte.parent.args.get("recursive"):
             raise Refused("SDC071", "WITH RECURSIVE beside records: ask for it first")
-        return cte.this
+        query: exp.Expr = cte.this
+        return query
 
     def _as_it_is(self, node: exp.Expr) -> None:
         """Keep what reads no records, and remember what it reads."""

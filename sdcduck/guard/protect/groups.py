@@ -153,8 +153,10 @@ def _sets(scope: Scope) -> Sets | None:
     if not scope.policy.sequence.holds:
         return None
     steps = scope.method.steps
-    listed = (steps.counted, steps.added, steps.summed, steps.looked_at)
-    return Sets(scope.policy, scope.alias, scope.method.hidden()[0], *map(tuple, listed))
+    return Sets(
+        scope.policy, scope.alias, scope.method.hidden()[0], tuple(steps.counted), tuple(steps.added),
+        tuple(steps.summed), tuple(steps.looked_at),
+    )  # fmt: skip
 
 
 def _has_total(scope: Scope) -> bool:
