@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from sqlglot import exp, parse_one
 
+from sdcduck.catalog import Policy
 from sdcduck.guard.refusals import Refused
 
 NUMBERS = "_sdc_n"
@@ -104,17 +105,25 @@ _COLUMN = re.compile(rf'"{NUMBERS}"\."(_f\d+_\d+)"')
 
 
 class Sets(NamedTuple):
-    """What the numbers of a block count.
+    """What the numbers of a block are about, where a policy limits what many of them tell together.
 
     Attributes:
-        policy: the name of the table.
-        query: the SELECT of the sets, over its inner cells.
-        of: for each of its columns what is added up (`Figure.text`); empty: units are counted.
+        policy: of the records.
+        records: what they are called in the block.
+        key: the column that tells its units apart.
+        counted: as `Steps` has them, and the following.
+        added: what is added up.
+        summed: the same, with conditions.
+        looked_at: values of which something else is told.
     """
 
-    policy: str
-    query: exp.Select
-    of: tuple[str, ...]
+    policy: Policy
+    records: str
+    key: str
+    counted: tuple[str, ...]
+    added: tuple[str, ...]
+    summed: tuple[tuple[str, str, str], ...]
+    looked_at: tuple[tuple[str, str], ...]
 
 
 @dataclass(frozen=True)

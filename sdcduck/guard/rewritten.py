@@ -62,12 +62,14 @@ class Counted:
         sql: the query for the sets of inner cells.
         parameters: that stand in it.
         of: for each of its columns what is added up (`Figure.text`); empty: units are counted.
+        reads: whether the query reads numbers of other blocks, which are charged before.
     """
 
     policy: str
     sql: str
     parameters: tuple[str, ...] = ()
     of: tuple[str, ...] = ()
+    reads: bool = False
 
 
 @dataclass(frozen=True)

@@ -100,9 +100,12 @@ class Sequences:
             return
         policies = {policy.name: policy for policy in rewritten.policies}
         with self._alone:
-            for name in dict.fromkeys(counted.policy for counted in rewritten.sets):
-                every = [counted for counted in rewritten.sets if counted.policy == name]
+            alone = [counted for counted in rewritten.sets if not counted.reads]
+            for name in dict.fromkeys(counted.policy for counted in alone):
+                every = [counted for counted in alone if counted.policy == name]
                 self._charge(policies[name], every, parameters, query, login)
+            for counted in (counted for counted in rewritten.sets if counted.reads):  # which follows those it reads
+                self._charge(policies[counted.policy], [counted], parameters, query, login)
 
     def without_file(self) -> Sequences:
         """As these, for questions of which nothing is written down, about records as they are now."""

@@ -160,12 +160,15 @@ class Cells:
             telling: npt.NDArray[np.bool_] = np.asarray(asked.sets.any(axis=1) & ~asked.sets.all(axis=1))
         else:
             telling, figures = np.asarray(self.tells(asked.sets).any(axis=1)), asked.of_figures
+            known = np.array([bool(of) and Figure.read(of).kind == "known" for of in asked.of], bool)
             if (telling & figures).any():
                 secret = " and ".join(self.policy.sequence.secrets)
-                raise Refused("SDC071", f"a sum, or those with a value, by {secret}: ask for counts of these")
-            if figures.any() and not self.of_sums:
+                raise Refused(
+                    "SDC071", f"a sum, or those with a value or one in a band, by {secret}: ask for counts of all"
+                )
+            if (figures & ~known).any() and not self.of_sums:
                 raise Refused("SDC071", "a sum, of which the noise is not known")
-            telling = telling | figures
+            telling = telling | (figures & ~known)
         return asked.some(place for place, key in enumerate(asked.keys()) if telling[place] and key not in self.free)
 
     def granting(self, asked: Asked) -> Cells:

@@ -115,7 +115,6 @@ def earners(tmp_path_factory: pytest.TempPathFactory) -> Path:
         "SELECT count(income) FROM earners",
         "SELECT sum(n) FROM (SELECT person, count(*) AS n FROM earners GROUP BY person)",
         "SELECT count(*) FROM earners p JOIN earners q ON p.person = q.person",
-        "SELECT count(*) FROM (SELECT * FROM (SELECT * FROM earners WHERE a = 1))",
     ],
 )
 def test_what_is_no_count_is_refused(earners: Path, tmp_path: Path, query: str) -> None:

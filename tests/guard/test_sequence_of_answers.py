@@ -99,12 +99,9 @@ def test_the_sets_of_a_question_are_those_of_the_records(register: Path, guard: 
         "SELECT count(*) FROM people JOIN (VALUES (1), (1)) AS t(a) USING (a)",
         "SELECT count(*) FROM (SELECT * FROM people ORDER BY a LIMIT 9)",
         "SELECT count(*) FROM people WHERE a IN (SELECT b FROM people)",
-        "SELECT n, count(*) FROM (SELECT person_id, count(*) AS n FROM people GROUP BY person_id) GROUP BY n",
         "SELECT count(*) FROM people WHERE current_date > DATE '2020-01-01'",
         "SELECT count(*) FROM people WHERE age(DATE '2020-01-01') > INTERVAL '1 day'",
-        "SELECT median(a) FROM people",
         "SELECT count(*) FROM (SELECT a FROM people UNION ALL SELECT b FROM people)",
-        "SELECT count(*) FROM people WHERE EXISTS (SELECT 1 FROM (VALUES (1)) AS t(x) WHERE x = a)",
     ],
 )
 def test_a_question_of_unknown_sets_is_refused(guard: Guard, query: str) -> None:
@@ -113,8 +110,8 @@ def test_a_question_of_unknown_sets_is_refused(guard: Guard, query: str) -> None
 
 
 def test_the_refusal_says_what_is_answered(guard: Guard) -> None:
-    with pytest.raises(Refused, match=r"SDC071: .*a subquery of records: write its conditions into WHERE.*count\(\*\)"):
-        guard.sql("SELECT count(*) FROM (SELECT * FROM (SELECT * FROM people WHERE a = 1))")
+    with pytest.raises(Refused, match=r"SDC071: .*the time of day: write the date.*count\(\*\)"):
+        guard.sql("SELECT count(*) FROM people WHERE current_date > DATE '2020-01-01'")
 
 
 def test_parameters_are_part_of_what_is_asked(register: Path, guard: Guard) -> None:

@@ -97,19 +97,12 @@ def test_the_same_set_is_the_same_number_however_it_is_written(guard: Guard) -> 
         "SELECT count(*) FROM people p JOIN twice t ON p.a = t.a",
         "SELECT count(*) FROM people RIGHT JOIN zones USING (a)",
         "SELECT count(*) FROM people FULL JOIN zones USING (a)",
-        "SELECT count(*) FROM people JOIN shown USING (a)",
         "SELECT count(*) FROM people JOIN (SELECT a FROM zones WHERE random() < 0.5) z USING (a)",
-        "SELECT count(*) FROM people JOIN (SELECT a FROM zones LIMIT 2) z USING (a)",
         "SELECT count(*) FROM (SELECT a FROM people LIMIT 7)",
-        "SELECT b, count(*) FROM people SEMI JOIN zones USING (a) WHERE ill GROUP BY b",
         "SELECT count(*) FROM (SELECT a, random() AS r FROM people) WHERE r < 0.5",
         "SELECT count(*) FROM (SELECT a, person_id AS c FROM people) WHERE c < 5",
-        "SELECT count(*) FROM (SELECT a FROM people JOIN zones USING (a))",
-        "SELECT count(*) FROM (SELECT a FROM (SELECT a FROM people WHERE ill))",
         "SELECT count(*) FROM (SELECT unnest([a, b]) AS x FROM people) WHERE x > 1",
         "SELECT count(*) FROM (SELECT a, current_date AS d FROM people) WHERE d > DATE '2020-01-01'",
-        "WITH people AS (SELECT * FROM people WHERE a < 2) SELECT count(*) FROM (SELECT * FROM people) q",
-        "WITH zones AS (SELECT * FROM zones WHERE a < 2) SELECT count(*) FROM people JOIN zones USING (a)",
         "SELECT count(*) FROM people p JOIN zones z ON p.a = z.a AND p.person_id = 3",
         "SELECT count(*) FROM people JOIN zones ON zones.a < _sdc_place",
         "SELECT count(*) FROM (SELECT a, a AS _sdc_place FROM people)",
@@ -145,7 +138,11 @@ def test_measures_of_a_subquery_are_known_by_their_names(tmp_path: Path) -> None
         assert opened.sql("SELECT sum(q.x) AS s FROM (SELECT * FROM people) q", user="ann").to_pylist() == first
         [again] = opened.sql("SHOW sdc_sequence", user="ann").to_pylist()
         assert again["sets"] == told["sets"] == 2, "and how many have a value, whether or not all have one"
-        for other in ("x + 1 AS x", "y AS x", "x AS z", "a AS x"):
-            name = other.split()[-1]
-            assert outcome(opened, f"SELECT sum(q.{name}) FROM (SELECT {other} FROM people) q") != "answered", other
+        assert opened.sql("SELECT sum(q.z) AS s FROM (SELECT x AS z FROM people) q", user="ann").to_pylist() == first
+        assert opened.sql("SHOW sdc_sequence", user="ann").to_pylist() == [again]
+        assert outcome(opened, "SELECT sum(q.x) FROM (SELECT y AS x FROM people) q") == "answered"
+        [other] = opened.sql("SHOW sdc_sequence", user="ann").to_pylist()
+        assert other["sets"] == 4, "of y"
+        assert outcome(opened, "SELECT sum(q.x) FROM (SELECT x + 1 AS x FROM people) q") == "answered"
+        assert opened.sql("SHOW sdc_sequence", user="ann").to_pylist() == [other], "their number is added"
         assert outcome(opened, "SELECT sum(v.x) FROM people JOIN (VALUES (1, 2)) v(k, x) ON a = k") != "answered"

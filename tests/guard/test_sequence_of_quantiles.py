@@ -73,5 +73,6 @@ def test_not_by_the_secret(guard: Guard, query: str) -> None:
     assert outcome(guard, query) == "SDC071"
 
 
-def test_nor_of_what_is_no_measure(guard: Guard) -> None:
-    assert outcome(guard, "SELECT median(b) FROM people") == "SDC071"
+def test_of_what_is_known_of_everybody_they_tell_nothing(guard: Guard) -> None:
+    assert outcome(guard, "SELECT median(b) FROM people") == "answered"
+    assert {told["sets"] for told in guard.sql("SHOW sdc_sequence", user="ann").to_pylist()} == {0}

@@ -36,12 +36,14 @@ class Written:
         grouped: the queries over records, which group them, and those for the groups that there may be.
         sql: all of it, with a relation without rows where noise is drawn first.
         releases: what it is drawn for.
+        beside: further queries in which blocks stand.
     """
 
     outer: str
     grouped: tuple[str, ...]
     sql: str
     releases: tuple[Release, ...] = ()
+    beside: tuple[str, ...] = ()
 
 
 class Start(Protocol):

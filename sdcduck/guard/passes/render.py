@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import SqlglotError
 
+from sdcduck.catalog import is_of_the_moment
 from sdcduck.guard.allowed import WORDS_OF_TIME
-from sdcduck.guard.calls import Drawn, Grouping, Numbered, Sets, unknown_name
+from sdcduck.guard.calls import Drawn, Grouping, Numbered, unknown_name
 from sdcduck.guard.expressions import RELEASED, TIMES
 from sdcduck.guard.passes.barriers import BARRIER, may_fail
 from sdcduck.guard.passes.draft import Draft, Written
+from sdcduck.guard.passes.inner_sets import Named, SetsOf, sets_of
 from sdcduck.guard.passes.normalize import bracket_keys
 from sdcduck.guard.passes.output_names import output_names
 from sdcduck.guard.passes.subscripts import settle_subscripts
@@ -38,13 +40,18 @@ def render(draft: Draft) -> None:
     _check_drawn(draft)
     draft.columns_now = output_names(draft.tree)
     draft.grouped, draft.constant = _is_grouped(draft.tree), _is_constant(draft.tree)
-    sets = [_sets(made.sets, draft) for made in draft.protection.progress.numbers.values() if made.sets]
-    draft.sets = tuple(found for found in sets if found is not None)
+    sets = _sets(draft)
+    queries = [_rendered(of.query, draft.subscripts) for _, _, of in sets]
     _times_alone(draft.tree)
     _words_of_time_apart(draft.tree)
-    text = written(draft.tree, draft.protection.progress.numbers, subscripts=draft.subscripts)
-    if text is not None and len(draft.sets) == len(sets):
+    numbers = draft.protection.progress.numbers
+    text = written(draft.tree, numbers, [query for query in queries if query], subscripts=draft.subscripts)
+    if text is not None and None not in queries:
         draft.text, draft.releases = text, text.releases
+        draft.sets = tuple(
+            Counted(policy, sql, given, of.of, bool(of.reads))
+            for (policy, given, of), sql in zip(sets, text.beside, strict=True)
+        )
     elif draft.again or draft.plain == draft.query:
         raise Refused("SDC006" if text is None else "SDC071", "" if text is None else "text that reads in two ways")
     else:  # some words have another one that is written in their place: a query of those is judged from the start
@@ -86,19 +93,48 @@ def _words_of_time_apart(tree: exp.Expr) -> None:
                 place.replace(exp.Subquery(this=exp.Select(expressions=[word])))
 
 
-def _sets(sets: Sets, draft: Draft) -> Counted | None:
-    """The query for what a block counts; None if its text does not read as its tree."""
-    given = sorted({node.name for node in sets.query.find_all(exp.Parameter, exp.Placeholder)})
-    sql = _rendered(sets.query, draft.subscripts)
-    return None if sql is None else Counted(sets.policy, sql, tuple(given), sets.of)
+def _sets(draft: Draft) -> list[tuple[str, tuple[str, ...], SetsOf]]:
+    """What the blocks count, where that is limited: of each the policy, the parameters, and the SELECT of its sets.
+
+    Raises:
+        Refused: nobody knows what one of them tells.
+    """
+    numbers = draft.protection.progress.numbers
+    if not any(made.sets for made in numbers.values()):
+        return []
+
+    def changes(relation: str) -> bool:
+        is_table = folded(relation) in draft.protection.progress.tables
+        return not is_table and is_of_the_moment(draft.con, relation)
+
+    named = Named.of(draft.tree, draft.policies, numbers, changes)
+    found: list[tuple[str, tuple[str, ...], SetsOf]] = []
+    given: dict[str, set[str]] = {}
+    for name, made in numbers.items():
+        of = None if made.sets is None else sets_of(made.sets, made.grouped, named)
+        given[name] = _parameters(made.grouped, given)
+        if of is not None and made.sets is not None:
+            if not given.keys() >= set(of.reads):
+                raise Refused("SDC071", "answers that are worked out later: ask for them first")
+            found.append((made.sets.policy.name, tuple(sorted(_parameters(of.query, given))), of))
+    return found
 
 
-def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool = False) -> Written | None:
+def _parameters(tree: exp.Expr, given: Mapping[str, set[str]]) -> set[str]:
+    """The parameters in a query, and in the blocks that it reads."""
+    here = {node.name for node in tree.find_all(exp.Parameter, exp.Placeholder)}
+    return here.union(*(given.get(table.name, ()) for table in tree.find_all(exp.Table)))
+
+
+def written(
+    tree: exp.Expr, numbers: Mapping[str, Numbered], beside: Sequence[str] = (), *, subscripts: bool = False
+) -> Written | None:
     """The text of trees that were checked, which are used up; None if a text does not read as its tree.
 
     Args:
         tree: the query, in which tables stand for the blocks.
         numbers: of the blocks, by the names of these tables.
+        beside: the texts of further queries in which they stand.
         subscripts: whether there are any, which have to be brought into one form.
     """
     trees = (tree, *(made.grouped for made in numbers.values()))
@@ -134,7 +170,7 @@ def written(tree: exp.Expr, numbers: Mapping[str, Numbered], *, subscripts: bool
         before, after = numbers[name].around
         return f"({before}{whole(blocks[name])}{after}{numbers[name].order}{kept_apart})"
 
-    return Written(outer, tuple(texts), whole(outer), tuple(releases))
+    return Written(outer, tuple(texts), whole(outer), tuple(releases), tuple(map(whole, beside)))
 
 
 def _release(drawn: Drawn, grouping: Grouping, cells: str, totals: str) -> Release:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp, parse_one
 
-from sdcduck.guard.calls import SETS, Numbered, with_numbers
+from sdcduck.guard.calls import SETS, Numbered, Sets, with_numbers
 from sdcduck.guard.expressions import (
     TIMES,
     Keys,
@@ -23,7 +23,6 @@ from sdcduck.guard.expressions import (
 from sdcduck.guard.methods.carried import CARRIED
 from sdcduck.guard.protect.before_joins import before_joins
 from sdcduck.guard.protect.drawn import drawn
-from sdcduck.guard.protect.inner_cells import counted_sets
 from sdcduck.guard.protect.numbers import UNITS, Numbers, OfUnits
 from sdcduck.guard.protect.scope import Scope, aliased
 from sdcduck.guard.refusals import Refused
@@ -141,12 +140,23 @@ def of_records(scope: Scope, released: Released) -> Numbered:
         inner.set("group", group)
     kept = "true" if group is None else scope.method.kept(scope.records_sql)
     steps = scope.method.steps
-    sets = counted_sets(scope, inner)
+    sets = _sets(scope)
     made = with_numbers(inner, released.aggregates, kept, steps, _plain_keys(scope, keys), total=_has_total(scope))
     found = drawn(scope, made.grouped)
     if isinstance(found, exp.Select):
         return replace(made, sets=sets, grouped=found)
     return replace(made, sets=sets, drawn=found)
+
+
+def _sets(scope: Scope) -> Sets | None:
+    """What the numbers of a block are about, as far as they are known by now; None: nothing is limited."""
+    if not scope.policy.sequence.holds:
+        return None
+    steps = scope.method.steps
+    return Sets(
+        scope.policy, scope.alias, scope.method.hidden()[0], tuple(steps.counted), tuple(steps.added),
+        tuple(steps.summed), tuple(steps.looked_at),
+    )  # fmt: skip
 
 
 def _has_total(scope: Scope) -> bool:
