@@ -26,8 +26,10 @@ from sdcduck.gateway.postgres.types import (
     INT2,
     INT4,
     INT8,
+    INTERVAL,
     NUMERIC,
     TEXT,
+    TIME,
     TIMESTAMP,
     TIMESTAMPTZ,
     UUID,
@@ -223,11 +225,33 @@ def test_copy_in_binary_has_its_head_in_the_first_row() -> None:
         (INT4, b" 7 ", 7), (BOOL, b"T", True), (FLOAT8, b"Infinity", float("inf")), (NUMERIC, b"1.50", Decimal("1.50")),
         (DATE, b"2020-05-01", datetime.date(2020, 5, 1)), (DATE, b"2020-05-01 +00", datetime.date(2020, 5, 1)),
         (TIMESTAMP, b"2020-05-01 10:00:00.5", datetime.datetime(2020, 5, 1, 10, 0, 0, 500_000)),
+        (DATE, b"2020-05-01 23:59:59.5+01", datetime.date(2020, 5, 1)), (BYTEA, b"a\\\\b\\001", b"a\\b\x01"),
         (BYTEA, b"\\x6162", b"ab"), (array_of(TEXT), b'{a,"b,\\"c",NULL}', ["a", 'b,"c', None]),
     ],
 )  # fmt: skip
 def test_parameters_as_text(kind: Type, text: bytes, value: Any) -> None:
     assert value_of(text, kind, 0) == value
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "form"),
+    [
+        (DATE, b"0044-03-15 BC", 0), (DATE, b"2020-05-01x", 0), (TEXT, b"a\0b", 0), (TEXT, b"a\0b", 1), (BYTEA, b"a\\9", 0),
+        (NUMERIC, struct.pack("!hhHh", 0, 0, 0xD000, 0), 1), (NUMERIC, struct.pack("!hhHh", 0, 0, 0xF000, 0), 1),
+        (NUMERIC, struct.pack("!hhHhh", 1, 0, 7, 0, 5), 1), (TIME, struct.pack("!q", 86_400_000_000), 1),
+        (TIME, struct.pack("!q", -1), 1),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_means_something_else_here_is_refused(kind: Type, data: bytes, form: int) -> None:
+    """Each was another value without a word: a date after Christ, 0 for what is infinite, midnight for 24:00."""
+    with pytest.raises(BadParameter, match=kind.name):
+        value_of(data, kind, form)
+
+
+def test_an_interval_that_duckdb_takes_for_a_text_is_no_internal_error() -> None:
+    batch = pa.record_batch({"a": ["1 day"]})
+    with pytest.raises(PostgresError, match="an interval is sent in text only"):
+        data_rows(batch, [INTERVAL], [1])
 
 
 @given(st.sampled_from([BOOL, INT4, INT8, FLOAT8, NUMERIC, DATE, TIMESTAMP, UUID, TEXT, array_of(INT4)]),

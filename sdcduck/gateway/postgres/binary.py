@@ -100,6 +100,8 @@ def values(column: pa.Array, kind: Type) -> pa.Array:
 
 
 def _interval(value: Any) -> bytes:
+    if isinstance(value, str):  # a parameter, which DuckDB takes for a text where nothing says what it is
+        raise PostgresError("0A000", "an interval is sent in text only here: write $1::interval")
     return struct.pack("!qii", value.nanoseconds // 1000, value.days, value.months)
 
 

@@ -178,7 +178,7 @@ def value_of(data: bytes | None, kind: Type, form: int) -> object:
     if data is None:
         return None
     try:
-        return _binary(data, kind) if form else _text(data.decode(), kind)
+        return _binary(data, kind) if form else _text(_decoded(data), kind)
     except (ValueError, InvalidOperation, struct.error, OverflowError):
         raise BadParameter(kind.name) from None
 
@@ -206,8 +206,10 @@ _ZONE = re.compile(r"\s?[+-]\d{2}(:?\d{2})?(:?\d{2})?$")
 
 
 def _date(text: str) -> datetime.date:
-    # Some drivers send a date with a time zone.
-    return datetime.date.fromisoformat(_ZONE.sub("", text)[:10] if len(text) > 10 else text)
+    """A date, with which some drivers send a time or a time zone; nothing else, such as BC."""
+    if len(text) <= 10:
+        return datetime.date.fromisoformat(text)
+    return datetime.datetime.fromisoformat(_ZONE.sub("", text)).date()
 
 
 def _timestamp(text: str) -> datetime.datetime:
@@ -228,8 +230,22 @@ def _time(text: str) -> datetime.time:
     return datetime.time.fromisoformat(_ZONE.sub("", text))
 
 
+_ESCAPED = re.compile(rb"\\(\\|[0-3][0-7]{2}|)")
+
+
 def _bytes(text: str) -> bytes:
-    return bytes.fromhex(text[2:]) if text.startswith("\\x") else text.encode()
+    """Bytes in hexadecimal digits, or as they are with those behind a backslash in octal ones.
+
+    >>> _bytes("\\\\x6162"), _bytes("a\\\\\\\\b\\\\001")
+    (b'ab', b'a\\\\b\\x01')
+    """
+    if text.startswith("\\x"):
+        return bytes.fromhex(text[2:])
+
+    def byte(found: re.Match[bytes]) -> bytes:
+        return found[1] if found[1] == b"\\" else bytes([int(found[1], 8)])  # nothing there is no number
+
+    return _ESCAPED.sub(byte, text.encode())
 
 
 _FROM_TEXT: Mapping[int, Callable[[str], object]] = {
@@ -291,7 +307,10 @@ def _binary(data: bytes, kind: Type) -> object:
         moment = _EPOCH + datetime.timedelta(microseconds=struct.unpack("!q", data)[0])
         return moment.replace(tzinfo=datetime.UTC) if kind.oid == TIMESTAMPTZ.oid else moment
     if kind.oid == TIME.oid:
-        return (_EPOCH + datetime.timedelta(microseconds=struct.unpack("!q", data)[0])).time()
+        moment = _EPOCH + datetime.timedelta(microseconds=struct.unpack("!q", data)[0])
+        if moment.date() != _EPOCH.date():
+            raise ValueError("no time of a day, or 24:00, which Python has not")
+        return moment.time()
     if kind.oid == NUMERIC.oid:
         return _numeric(data)
     if kind.oid == UUID.oid:
@@ -301,6 +320,13 @@ def _binary(data: bytes, kind: Type) -> object:
         return f"{months} months {days} days {microseconds} microseconds"
     if kind.element is not None:
         return _array(data, kind.element)
+    return _decoded(data)
+
+
+def _decoded(data: bytes) -> str:
+    """A text, in which PostgreSQL has no NUL byte."""
+    if b"\0" in data:
+        raise ValueError("a NUL byte")
     return data.decode()
 
 
@@ -308,6 +334,8 @@ def _numeric(data: bytes) -> Decimal:
     count, weight, sign, _ = struct.unpack_from("!hhHh", data)
     if sign == 0xC000:
         return Decimal("NaN")
+    if sign not in (0, 0x4000):
+        raise ValueError("infinite, for which DuckDB has no decimal, or no number")
     groups = struct.unpack_from(f"!{count}h", data, 8)
     number = int("".join(f"{group:04}" for group in groups) or "0")
     return Decimal((int(sign == 0x4000), tuple(map(int, str(number))), 4 * (weight + 1 - count)))
