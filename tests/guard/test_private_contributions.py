@@ -119,13 +119,18 @@ def test_how_many_rows_are_looked_at_is_declared(tmp_path: Path) -> None:
     assert several == pytest.approx(MOST * one)
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "SELECT count(*) FROM people AS a JOIN people AS b USING (id)",
-        "SELECT count(*) FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY age) AS k FROM people) WHERE k > 2",
-    ],
-)
-def test_rows_of_a_unit_are_not_put_beside_each_other(tmp_path: Path, question: str) -> None:
+def test_rows_of_a_unit_are_not_put_beside_each_other(tmp_path: Path) -> None:
     with closing(sdcduck.open_guard(made(tmp_path / "r"))) as guard, pytest.raises(sdcduck.guard.Refused):
-        guard.sql(question)
+        guard.sql("SELECT count(*) FROM people AS a JOIN people AS b USING (id)")
+
+
+def test_rows_of_a_unit_are_numbered_and_count_as_rows_do(tmp_path: Path) -> None:
+    numbered = (
+        "SELECT count(*) AS n FROM (SELECT id, row_number() OVER (PARTITION BY id ORDER BY age) AS k FROM people) "
+        "WHERE k > 2"
+    )
+    with closing(sdcduck.open_guard(made(tmp_path / "r"))) as guard:
+        asked = (numbered, "SELECT count(*) AS n FROM people")
+        spread = [guard.noise(question).to_pylist()[0]["sd"] for question in asked]
+        assert spread[0] == pytest.approx(spread[1])
+        assert guard.sql(numbered).num_rows == 1
