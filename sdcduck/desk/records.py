@@ -70,6 +70,8 @@ def release_records(asked: Asked) -> Posted:
     if not keys and (method == "suppressed" or form.has("suppress")):
         raise SDCError("pick what somebody may know of a person: at least one column")
     asked.register.check_columns(asked.reading, table, keys)
+    if not asked.reading.rows(f"SELECT 1 FROM {identifier(table)} LIMIT 1"):
+        raise SDCError(f"'{table}' has no records: there is nothing to release")
     known = [one for one in asked.register.columns(asked.reading, table) if may_leave(one)]
     columns = [one.name for one in known]
     lost = next((key for key in keys if key not in columns), None)

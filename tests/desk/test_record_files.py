@@ -30,6 +30,7 @@ def surveyed(made: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[B
             "CREATE TABLE panel AS SELECT *, (hash(person_id + 5) % 5000) / 4 AS income, DATE '2020-01-01' "
             "+ (hash(person_id + 6) % 900)::INTEGER AS since, person_id % 2 = 0 AS member FROM survey"
         )
+        con.execute("CREATE TABLE nobody AS FROM survey LIMIT 0")
     with running(file) as browser:
         yield browser
 
@@ -139,6 +140,15 @@ def test_numbers_are_exchanged_or_get_noise_and_values_are_suppressed_afterwards
     assert isinstance(same["n"], int)
     assert same["n"] < 5
     assert rows(surveyed, "SELECT count(*) AS n FROM noisy WHERE region IS NULL OR sex IS NULL") == [{"n": 1}]
+
+
+@pytest.mark.parametrize("method", ["masked", "synthetic", "suppressed"])
+def test_of_no_records_there_is_no_file(surveyed: Browser, method: str) -> None:
+    fields = [("table", "nobody"), ("key", "region"), ("k", "3"), ("filled", "1"), ("release", "none")]
+    answer = surveyed.finished(
+        surveyed.post("/records/release", [*fields, ("method", method), ("mask.region", "change")])
+    )
+    assert (answer.status, "'nobody' has no records" in answer.page.text) == (400, True), answer.text
 
 
 @pytest.mark.parametrize(

@@ -227,6 +227,8 @@ REFUSED = {
     "SELECT count(*) FROM people JOIN (SELECT region FROM regions UNION ALL SELECT 'North') x USING (region)": "SDC034",
     "SELECT count(*) FROM people JOIN (SELECT region AS r FROM people GROUP BY region, sex) t ON region = r": "SDC034",
     "SELECT count(*) FROM people JOIN (SELECT region AS r FROM people GROUP BY ROLLUP (region)) t ON region = r": "SDC034",
+    "SELECT count(*) FROM people JOIN (SELECT region AS r, sex AS s FROM people GROUP BY region, sex) t ON region = r AND s = coalesce(s, 'm')": "SDC034",
+    "SELECT count(*) FROM people JOIN (SELECT region AS r, n FROM people, (VALUES ('1'), ('01')) v(n) GROUP BY region, n) t ON region = r AND n = 1": "SDC034",
     "SELECT count(*) FROM people JOIN (SELECT income AS i FROM people GROUP BY income) t ON income = i": "SDC041",
     "SELECT count(*) FROM people JOIN (VALUES ('North'), ('North')) x(region) USING (region)": "SDC034",
     "SELECT region FROM people UNION ALL SELECT region FROM regions": "SDC043",

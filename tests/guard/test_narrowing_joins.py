@@ -21,6 +21,9 @@ EQUAL = [
     "SELECT DISTINCT region FROM patients p, ages a WHERE p.age = a.age AND a.w < a.class",
     "SELECT DISTINCT w FROM ages a WHERE age > 30 AND (SELECT count(*) FROM ages b WHERE (b.class = a.class AND (b.w = 1 OR b.age = 40)) OR (b.class = a.class AND b.w = 2)) > 2",
     "SELECT DISTINCT p.region FROM patients p, ages a WHERE (p.age = a.age AND a.w = 1 AND p.region = 'n') OR (p.age = a.age AND a.w = 2)",
+    # One row of DISTINCT is found, however it is compared.
+    "SELECT region, count(*) FROM patients p JOIN (SELECT DISTINCT age, w FROM ages) a ON a.age = p.age AND a.w = (p.age + 1) % 7 GROUP BY region",
+    "SELECT count(*) FROM visits v JOIN (SELECT DISTINCT diagnosis FROM visits WHERE day < DATE '2024-06-01') d ON d.diagnosis = v.diagnosis",
 ]  # fmt: skip
 
 

@@ -174,7 +174,8 @@ class Protection:
         lift_subqueries(select, self.progress.number, holds)
         without_missing_rows(select, holds)
         with_empty_groups(select, holds)
-        without_semi_joins(select)
+        private = any(policy.method == "dp" for policy in self.progress.policies.values())
+        without_semi_joins(select, self._is_unit if private else None)
         without_narrowing_joins(select, holds)
         # Records are looked at once more to count values; protecting a query changes it.
         original = select.copy() if any(map(self._looks_at_values, select.find_all(exp.AggFunc))) else None

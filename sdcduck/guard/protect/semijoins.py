@@ -7,8 +7,7 @@
 
     WHERE people.region IN (SELECT cold.region FROM cold WHERE cold.region IS NOT NULL)
 
-So is a JOIN with one row for each group, or each different value, that nothing else is taken from, as BI tools write
-"the five largest"::
+So is a JOIN with one row for each group that nothing else is taken from, as BI tools write "the five largest"::
 
     FROM people JOIN (SELECT region AS r, count(*) AS n FROM people GROUP BY region ORDER BY n DESC LIMIT 5) AS top
       ON people.region = top.r
@@ -40,18 +39,24 @@ PLAIN = frozenset(["expressions", "from_", "joins", "where", "distinct"])
 _OF_GROUPS = ("group", "limit", "offset", "order")
 
 
-def without_semi_joins(select: exp.Select) -> None:
-    """Write SEMI and ANTI JOIN of a SELECT as conditions, in place."""
+def without_semi_joins(select: exp.Select, is_unit: Callable[[exp.Expr], bool] | None = None) -> None:
+    """Write SEMI and ANTI JOIN of a SELECT as conditions, in place.
+
+    Args:
+        is_unit: which columns tell units apart, where JOIN with DISTINCT ones is a condition too; None: it stays.
+    """
     joins: list[exp.Join] = select.args.get("joins") or []
     if any(join.side in ("RIGHT", "FULL") for join in joins):
         return
     kept = []
     for join in joins:
-        only_narrows = join.kind in ("SEMI", "ANTI") or _picks_groups(join, select)
+        only_narrows = join.kind in ("SEMI", "ANTI") or _picks_groups(join, select, is_unit)
         condition = _condition_of(join) if only_narrows else None
         if condition is None:
             kept.append(join)
             continue
+        if join.kind not in ("SEMI", "ANTI") and isinstance(join.this, exp.Subquery):
+            join.this.this.set("distinct", None)  # whether there is one is asked, not how many
         where = select.args.get("where")
         whole = condition if where is None else exp.and_(where.this, condition, copy=False)
         select.set("where", exp.Where(this=whole))
@@ -123,12 +128,12 @@ def _condition_of(join: exp.Join) -> exp.Expr | None:
     return exp.Not(this=found) if join.kind == "ANTI" else found
 
 
-def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
+def _picks_groups(join: exp.Join, select: exp.Select, is_unit: Callable[[exp.Expr], bool] | None) -> bool:
     """Whether an inner join only asks for some groups: it has each once, and nothing else of it is used."""
     if join.side or join.method or join.kind not in ("", "INNER") or join.args.get("on") is None:
         return False
     query = join.this.this if isinstance(join.this, exp.Subquery) else None
-    wanted = None if query is None else _different_by(query)
+    wanted = None if query is None else _different_by(query, is_unit)
     if query is None or wanted is None:
         return False
     alias = join.this.alias_or_name
@@ -137,26 +142,36 @@ def _picks_groups(join: exp.Join, select: exp.Select) -> bool:
         return False
     tied = {
         side.name
-        for condition in conjuncts(join.args["on"])
-        if isinstance(condition.unnest(), (exp.EQ, exp.NullSafeEQ))
-        for side in (condition.unnest().this, condition.unnest().expression)
-        if isinstance(side, exp.Column) and side.table == alias
+        for condition in (part.unnest() for part in conjuncts(join.args["on"]))
+        if isinstance(condition, (exp.EQ, exp.NullSafeEQ))
+        for side, other in ((condition.this, condition.expression), (condition.expression, condition.this))
+        if isinstance(side, exp.Column) and side.table == alias and _is_one_value(other, side, alias)
     }
     keys = [item.unalias() for item in query.selects if item.alias_or_name in tied]
-    picks = bool(keys) and all(any(key == one for key in keys) for one in wanted)
-    if picks and query.args.get("distinct") is not None:
-        query.set("distinct", None)  # whether there is one is asked, not how many
-    return picks
+    return bool(keys) and all(any(key == one for key in keys) for one in wanted)
 
 
-def _different_by(query: exp.Expr) -> list[exp.Expr] | None:
-    """What no two rows of a subquery have alike: its group keys, or all that DISTINCT shows."""
+def _is_one_value(other: exp.Expr, side: exp.Column, alias: str) -> bool:
+    """Whether one value at most of a column is equal to this: a column of elsewhere, or a literal.
+
+    What is made of the joined columns themselves is equal to many: ``top.k = coalesce(top.k, 'x')``. Texts are
+    compared with a number as numbers, of which '1' and '01' are the same.
+    """
+    if isinstance(other, exp.Column):
+        return other.table != alias
+    text = side.type is None or side.is_type(*exp.DataType.TEXT_TYPES, exp.DataType.Type.UNKNOWN)
+    return isinstance(other, exp.Literal) and (other.is_string or (not text and whole_number(other) is not None))
+
+
+def _different_by(query: exp.Expr, is_unit: Callable[[exp.Expr], bool] | None) -> list[exp.Expr] | None:
+    """What no two rows of a subquery have alike: its group keys, or all that DISTINCT shows of units."""
     if not isinstance(query, exp.Select):
         return None
     group, distinct = query.args.get("group"), query.args.get("distinct")
     if distinct is not None:
-        parts = {part for part, value in query.args.items() if value}
-        return [item.unalias() for item in query.selects] if parts <= PLAIN and not distinct.args.get("on") else None
+        shown = [item.unalias() for item in query.selects]
+        plain = {part for part, value in query.args.items() if value} <= PLAIN and not distinct.args.get("on")
+        return shown if plain and is_unit is not None and any(map(is_unit, shown)) else None
     if group is None or any(value for part, value in group.args.items() if part != "expressions"):
         return None
     return list(group.expressions)
