@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
@@ -181,6 +182,35 @@ def test_a_closed_connection_says_that_it_is_closed() -> None:
     for call in calls:
         with pytest.raises(duckdb.ConnectionException, match="closed"):
             call()
+
+
+def test_a_file_that_is_let_go_of_meanwhile_is_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As of a guard that was closed, while a thread that ends still holds its connection."""
+    file = tmp_path / "register.duckdb"
+    sdcduck.connect(file, secret=SECRET).close()
+    held, asked = duckdb.connect(str(file), read_only=True), threading.Event()
+    opened = duckdb.connect
+
+    def counted(*arguments: Any, **named: Any) -> duckdb.DuckDBPyConnection:
+        try:
+            return opened(*arguments, **named)
+        finally:
+            asked.set()
+
+    def let_go() -> None:
+        asked.wait()
+        held.close()
+
+    monkeypatch.setattr("sdcduck.functions.install._PATIENCE", 0.0)
+    with pytest.raises(duckdb.ConnectionException, match="different configuration"):
+        sdcduck.connect(file)
+    monkeypatch.setattr("sdcduck.functions.install._PATIENCE", 60.0)
+    monkeypatch.setattr(duckdb, "connect", counted)
+    ending = threading.Thread(target=let_go)
+    ending.start()
+    with sdcduck.connect(file) as con:
+        assert con.execute("SELECT sdc_ckm_count(0, 0)").fetchall() == [(0,)]
+    ending.join()
 
 
 # --- Uninstalling ----------------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import re
 import secrets
 import sys
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -238,12 +239,24 @@ def connect(
         raise
 
 
+_PATIENCE, _AGAIN = 1.0, 0.02
+"""Seconds that a file may take to be free again, and between two looks."""
+
+
 def _opened(path: str, read_only: bool, config: dict[str, Any]) -> duckdb.DuckDBPyConnection:
     if path == ":memory:":
         # No other connection must have the same options, and to change them later starts all threads anew.
         with suppress(duckdb.Error):  # a DuckDB that has no such options, or what is wrong in any case
             return duckdb.connect(path, read_only=read_only, config={**_SCHEDULER, **config})
-    return duckdb.connect(path, read_only=read_only, config=config)
+    ended = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            return duckdb.connect(path, read_only=read_only, config=config)
+        except duckdb.ConnectionException as problem:
+            # A thread that ends may hold for a moment what was closed with other settings, such as a guard's.
+            if "different configuration" not in str(problem) or time.monotonic() > ended:
+                raise
+            time.sleep(_AGAIN)
 
 
 def install(
