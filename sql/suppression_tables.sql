@@ -76,7 +76,7 @@
 --| @arg extend_zeros BOOLEAN: whether combinations that no record has are inner cells of 0; NULL: with `protect_zeros` or `k_disclosure`
 --| @arg structural_zeros VARCHAR: condition on the grouping columns: combinations that everybody knows to be impossible; they are no inner cells, and an error where they are not empty
 --| @arg cost VARCHAR: column or expression of a cell's columns, by which publishing it is worth more, times its count or value (NULL and less than 0 are worth nothing); 'cells' (where no column is called so): each is worth the same
---| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards, which is never less safe; NULL: where no rule is on contributors (`min_contributors`, `dominance`, `p_percent`, `pq`); false: the way of the R package GaussSuppression
+--| @arg improve BOOLEAN: whether to look for a cheaper choice of secondary cells afterwards, which passes the same tests of safety; NULL: where no rule is on contributors (`min_contributors`, `dominance`, `p_percent`, `pq`); false: the way of the R package GaussSuppression
 --| @arg search_seconds DOUBLE: about so many seconds of a processor core for all that follows the first choice that protects, `improve` and what makes intervals cheaper, counted in steps, so that every machine comes to the same choice; NULL: 5 for `improve` alone; 0: however long that takes
 --| @arg protect_intervals BOOLEAN: whether to suppress more until every interval is as wide as its rule wants (see `sdc_audit`); NULL: with `dominance`, `p_percent` or `pq`; false: the way of the R package GaussSuppression, exact disclosure alone
 --| @arg after VARCHAR: name of a publication published earlier; its cells stay as they are, open or suppressed

@@ -8,7 +8,9 @@ from pathlib import Path
 import duckdb
 
 import sdcduck
+from sdcduck.catalog import Policy
 from sdcduck.guard import Guard, Refused
+from sdcduck.guard.rewritten import Counted
 
 SECRET = b"a secret for the tests of sequences"
 POLICY = """FROM sdc_protect('people', unit := 'person_id', dimensions := {dimensions}, min_units := {least},
@@ -45,6 +47,27 @@ def made(
 
 def declare(con: duckdb.DuckDBPyConnection, *, dimensions: str = DIMENSIONS, least: int = 3, more: str = "") -> None:
     con.execute(POLICY.format(dimensions=dimensions, least=least, more=more)).fetchall()
+
+
+def add_zones(con: duckdb.DuckDBPyConnection) -> None:
+    """A public table that has each of some values of `a` once, and a view of it."""
+    con.execute("CREATE TABLE zones AS FROM (VALUES (0, 'north'), (1, 'north'), (2, 'south'), (3, 'west')) t(a, zone)")
+    con.execute("CREATE VIEW shown AS FROM zones")
+    for name in ("zones", "shown"):
+        con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
+
+
+def persons_of(guard: Guard, policy: Policy, counted: Counted) -> list[tuple[frozenset[int], str]]:
+    """The sets of persons that a block counts, and what is added up of them."""
+    cells = guard._sequences._cells_of(policy)
+    people = cells.cursor.execute(
+        "SELECT _sdc_place, person_id FROM people JOIN temp.main._sdc_cells USING (a, b, c, ill)"
+    ).fetchall()
+    asked = guard._sequences._sets(cells, counted, None)
+    return [
+        (frozenset(person for place, person in people if chosen[place]), of)
+        for chosen, of in zip(asked.sets, asked.of, strict=True)
+    ]
 
 
 def outcome(guard: Guard, query: str, user: str = "ann") -> str:

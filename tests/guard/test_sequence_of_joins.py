@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from register_of_people import SECRET, declare, made, outcome
+from register_of_people import SECRET, add_zones, declare, made, outcome, persons_of
 
 import sdcduck
 from sdcduck.guard import Guard
@@ -43,13 +43,9 @@ SETS = {
 def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = made(tmp_path_factory.mktemp("joined"), people=200)
     with closing(sdcduck.connect(path, secret=SECRET)) as con:
-        con.execute(
-            "CREATE TABLE zones AS FROM (VALUES (0, 'north'), (1, 'north'), (2, 'south'), (3, 'west')) t(a, zone)"
-        )
+        add_zones(con)
         con.execute("CREATE TABLE twice AS SELECT a, zone FROM zones UNION ALL SELECT a, 'again' FROM zones").fetchall()
-        con.execute("CREATE VIEW shown AS FROM zones").fetchall()
-        for name in ("zones", "twice", "shown"):
-            con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
+        con.execute("FROM sdc_declare_public('twice')").fetchall()
     return path
 
 
@@ -65,15 +61,8 @@ def test_the_sets_are_those_of_the_records(guard: Guard, question: str) -> None:
         wanted = {frozenset(ids) for (ids,) in con.execute(SETS[question]).fetchall() if ids}
     rewritten, _ = guard.rewritten(question)
     [policy] = [policy for policy in rewritten.policies if policy.name == "people"]
-    cells = guard._sequences._cells_of(policy)
-    people = cells.cursor.execute(
-        "SELECT _sdc_place, person_id FROM people JOIN temp.main._sdc_cells USING (a, b, c, ill)"
-    ).fetchall()
     [counted] = [counted for counted in rewritten.sets if "GROUP BY" in counted.sql or len(rewritten.sets) == 1]
-    found = {
-        frozenset(person for place, person in people if chosen[place])
-        for chosen in guard._sequences._sets(cells, counted, None).sets
-    }
+    found = {persons for persons, _ in persons_of(guard, policy, counted)}
     assert found - {frozenset()} == wanted
 
 

@@ -7,7 +7,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from register_of_people import SECRET, declare, made, outcome
+from register_of_people import SECRET, add_zones, declare, made, outcome, persons_of
 
 import sdcduck
 from sdcduck.guard import Guard
@@ -45,13 +45,9 @@ SETS = {
 def register(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = made(tmp_path_factory.mktemp("subqueries"), people=200)
     with closing(sdcduck.connect(path, secret=SECRET)) as con:
-        con.execute(
-            "CREATE TABLE zones AS FROM (VALUES (0, 'north'), (1, 'north'), (2, 'south'), (3, 'west')) t(a, zone)"
-        )
-        con.execute("CREATE VIEW shown AS FROM zones")
+        add_zones(con)
         con.execute("CREATE VIEW drawn AS FROM zones WHERE current_date > DATE '2020-01-01'")
-        for name in ("zones", "shown", "drawn"):
-            con.execute(f"FROM sdc_declare_public('{name}')").fetchall()
+        con.execute("FROM sdc_declare_public('drawn')").fetchall()
         con.execute("ALTER TABLE people ADD COLUMN x INTEGER").fetchall()
         con.execute("UPDATE people SET x = CASE WHEN person_id % 9 > 0 THEN 5 + person_id % 30 END").fetchall()
         declare(con, more=", measures := ['x'], bands := {'x': [10, 20]}")
@@ -77,14 +73,9 @@ def sets(guard: Guard, question: str) -> dict[frozenset[int], set[str]]:
     """The persons that the last block of a question is about, and what is added up of them."""
     rewritten, _ = guard.rewritten(question)
     [policy] = [policy for policy in rewritten.policies if policy.name == "people"]
-    cells = guard._sequences._cells_of(policy)
-    people = cells.cursor.execute(
-        "SELECT _sdc_place, person_id FROM people JOIN temp.main._sdc_cells USING (a, b, c, ill)"
-    ).fetchall()
-    asked = guard._sequences._sets(cells, rewritten.sets[-1], None)
     found: dict[frozenset[int], set[str]] = {}
-    for chosen, of in zip(asked.sets, asked.of, strict=True):
-        found.setdefault(frozenset(person for place, person in people if chosen[place]), set()).add(of)
+    for persons, of in persons_of(guard, policy, rewritten.sets[-1]):
+        found.setdefault(persons, set()).add(of)
     return found
 
 
