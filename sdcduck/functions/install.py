@@ -6,6 +6,7 @@ the Python functions that some of them call are those of the process. `install` 
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import secrets
@@ -253,10 +254,11 @@ def _opened(path: str, read_only: bool, config: dict[str, Any]) -> duckdb.DuckDB
         try:
             return duckdb.connect(path, read_only=read_only, config=config)
         except duckdb.ConnectionException as problem:
-            # A thread that ends may hold for a moment what was closed with other settings, such as a guard's.
             if "different configuration" not in str(problem) or time.monotonic() > ended:
                 raise
-            time.sleep(_AGAIN)
+        # What was opened with other settings, such as a guard's, may be held by a thread that ends, or by garbage.
+        gc.collect()
+        time.sleep(_AGAIN)
 
 
 def install(

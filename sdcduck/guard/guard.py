@@ -70,6 +70,7 @@ class Guard:
             that it is written down, is as ever.
         plans_only: nothing is answered about records but the steps of plans (`sdc_plan_seal`).
         records: the engine that has the records of tables that stand for its own; None: there is none.
+        own: the connection is this guard's own, which closes it.
     """
 
     def __init__(
@@ -82,12 +83,14 @@ class Guard:
         raw: bool = False,
         plans_only: bool = False,
         records: object | None = None,
+        own: bool = False,
     ) -> None:
         if not isinstance(role, str):
             raise SDCError("argument 'role' must be a text, as in sdc_protect(.., role := 'reporter')")
         if seconds is not None and not seconds > 0:  # nor NaN
             raise SDCError("argument 'seconds' must be more than 0; None is no limit")
-        self._con = con.cursor()
+        # An own one is used itself: whatever else held it, if only a frame, would hold the file after the end.
+        self._con = con if own else con.cursor()
         # A connection holds one result: of two threads each could fetch what the other asked, and be judged by it.
         self._alone = threading.Lock()
         self.raw = raw

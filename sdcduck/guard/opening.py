@@ -80,7 +80,13 @@ def open_guard(
         ) from None
     except duckdb.CatalogException:  # what DuckDB would read as a table, such as JSON
         raise SDCError("the file is no database of DuckDB") from None
-    return Guard(con, role=role, seconds=seconds, log=written, raw=raw, plans_only=plans_only, records=records)
+    try:
+        return Guard(
+            con, role=role, seconds=seconds, log=written, raw=raw, plans_only=plans_only, records=records, own=True
+        )
+    except BaseException:
+        con.close()
+        raise
 
 
 def _folders(given: Sequence[str | Path]) -> list[str]:

@@ -184,6 +184,27 @@ def test_what_cannot_be_opened(file: Path, tmp_path: Path) -> None:
         guard(duckdb.connect())
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_file_is_free_at_the_end_whoever_else_holds_its_connection(
+    file: Path, monkeypatch: pytest.MonkeyPatch, fails: bool
+) -> None:
+    """As the frames of an error do until they are collected: what DuckDB closes is what is asked, not the file."""
+    held = []
+    real = duckdb.connect
+    monkeypatch.setattr(duckdb, "connect", lambda *given, **more: held.append(real(*given, **more)) or held[-1])
+    if fails:
+        with pytest.raises(sdcduck.SDCError, match="'seconds' must be more than 0"):
+            guard(file, seconds=-1)
+    else:
+        one = guard(file)
+        question = one.question(QUERY)
+        one.sql(QUERY)
+        one.close()
+        question.close()
+    assert held
+    real(str(file), config={"threads": 1}).close()
+
+
 @pytest.mark.parametrize(
     "memory", ["nonsense", "", "0GB", "-1GB", "10", "101%", "inf", "nanGB", "99999999999TB", "²GB", 5]
 )
